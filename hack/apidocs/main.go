@@ -79,7 +79,11 @@ func (d *definition) write(out *strings.Builder) {
 	if d.Spec.Scope == "Cluster" {
 		scope = "It belongs to the cluster, not to a namespace."
 	}
-	fmt.Fprintf(out, "%s Resource `%s`, short name `%s`.\n", scope, names.Plural, strings.Join(names.ShortNames, "`, `"))
+	fmt.Fprintf(out, "%s Resource `%s`", scope, names.Plural)
+	if len(names.ShortNames) > 0 {
+		fmt.Fprintf(out, ", short name `%s`", strings.Join(names.ShortNames, "`, `"))
+	}
+	fmt.Fprint(out, ".\n")
 	for _, part := range []string{"spec", "status"} {
 		fields := object.Properties[part]
 		fmt.Fprintf(out, "\n### %s.%s\n\n%s\n\n| field | type | meaning |\n|---|---|---|\n", names.Kind, part,

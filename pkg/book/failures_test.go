@@ -128,7 +128,7 @@ func TestShardsWhenTheSpareIsLostWithARank(t *testing.T) {
 		w.Lose(w.on("run0-0"), w.on("run0-s0"))
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "bound 8 GPUs", map[string]int{"NodeFailure": 2, "open Swap Active": 1})
-		w.expect("run1", rqv1.RunPending, "0 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run1", rqv1.RunPending, "0 of 8 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"NodeFailure": 4, "Reclaimed": 4})
 	})
 }
@@ -281,7 +281,7 @@ func TestASpareIsHeldAnewUnderShards(t *testing.T) {
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
 			"open Start Spare": 1})
-		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run1", rqv1.RunRunning, "4 of 8 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"ReclaimedBySpare": 4, "open Start Borrowed": 4})
 	})
 }

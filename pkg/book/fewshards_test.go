@@ -67,7 +67,7 @@ func TestFewShardsWait(t *testing.T) {
 		w.sweep("run1", "org:a", 1000, 2)
 		w.sweep("run2", "org:a", 1000, 2)
 		w.settle()
-		w.expect("run2", "Pending", "0 of 1000 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run2", "Pending", "0 of 1000 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{})
 		for run, want := range map[string]int{"run1": 1, "run2": 1} {
 			waiting := 0

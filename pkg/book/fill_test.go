@@ -54,7 +54,7 @@ func TestShardsRunUnderSparesAndWhereGPUsAreIdle(t *testing.T) {
 		if on := w.shards("run1"); len(on) != 2 || on["n0"]+on["n1"]+on["n2"] != 8 {
 			w.t.Fatalf("shards run on %v, want four on each of two nodes", on)
 		}
-		w.expect("run1", rqv1.RunRunning, "8 of 20 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run1", rqv1.RunRunning, "8 of 20 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"open Start Borrowed": 8})
 		w.check()
 		w.checkSettled()
@@ -70,7 +70,7 @@ func TestShardsGiveWayToASpareThatIsNeeded(t *testing.T) {
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, "group 0 swapped to spare after node failure",
 			map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1})
-		w.expect("run1", rqv1.RunPending, "0 of 4 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run1", rqv1.RunPending, "0 of 4 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"ReclaimedBySpare": 4})
 		w.checkSettled()
 	})
@@ -86,7 +86,7 @@ func TestShardsGiveWayToARunThatFitsNowhereElse(t *testing.T) {
 		w.submit("run1", "org:a", 1, 1, 4)
 		w.settle()
 		w.running("run1", "although only shards are in its way")
-		w.expect("run0", rqv1.RunRunning, "3 of 4 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run0", rqv1.RunRunning, "3 of 4 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"Reclaimed": 1, "open Start Borrowed": 3})
 		w.DeleteRun("run1")
 		w.settle()

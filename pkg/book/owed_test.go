@@ -33,8 +33,8 @@ func (s *storm) isRefused(run, why string) {
 	}
 }
 
-const reserved = "a/e: 0 of 16 GPUs in use, 16 reserved for Run ns/run2 to start at 2026-01-01T00:03:00Z and usable " +
-	"until then by Runs whose maxDuration ends before"
+const reserved = "a/e: 0 of 16 GPUs in use, 16 reserved for Run ns/run2 to start at 2026-01-01T00:03:00Z, usable " +
+	"until then by Runs whose maxDuration ends earlier"
 
 // What a Run with a date is to be paid from is kept from younger Runs of the same payers, unless these have ended by
 // then (R18). Once it has no date any more others have it.

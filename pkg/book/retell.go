@@ -90,9 +90,9 @@ func (v *activations) usurpers(g *gang) string {
 	})
 	of := "on its nodes"
 	if money {
-		of = "that it was to be paid for"
+		of = "from the envelopes that were to pay for it"
 	}
-	text := fmt.Sprintf("Run %s has taken %d GPUs %s since", all[0].name, all[0].gpus, of)
+	text := fmt.Sprintf("Run %s has since taken %d GPUs %s", all[0].name, all[0].gpus, of)
 	if more := len(all) - 1; more > 0 {
 		text += fmt.Sprintf(", and so have %d more Runs", more)
 	}

@@ -33,7 +33,7 @@ func TestASwapLeavesShardsAloneThatAreNotUnderTheSpare(t *testing.T) {
 		w.settle()
 		w.expect("run0", rqv1.RunRunning, swapped, map[string]int{"NodeFailure": 1, "Swap": 1, "open Swap Active": 1,
 			"open Start Spare": 1})
-		w.expect("run1", rqv1.RunRunning, "2 of 6 shards run; the others wait: no GPUs are idle that a shard could use",
+		w.expect("run1", rqv1.RunRunning, "2 of 6 shards run; the others wait: no idle GPUs fit a shard",
 			map[string]int{"NodeFailure": 2, "ReclaimedBySpare": 2, "open Start Borrowed": 2})
 	})
 }

@@ -38,8 +38,8 @@ func (a *Accounts) Changes(ask Ask, wanted int, now time.Time) []Change {
 	v := &advisor{Accounts: a, ask: ask, cover: a.Cover(ask, now), wanted: wanted, now: now}
 	out := slices.Concat(v.borrowMore(), v.endBefore(), v.raise(), v.wait(), v.addSponsor())
 	if len(out) == 0 {
-		out = []Change{{fmt.Sprintf("ask for a Budget of %s with an envelope of flavor %s and concurrency %d", ask.Owner,
-			ask.Flavor, wanted), wanted}}
+		out = []Change{{fmt.Sprintf("ask an administrator for a Budget of %s with an envelope of flavor %s and "+
+			"concurrency %d", ask.Owner, ask.Flavor, wanted), wanted}}
 	}
 	slices.SortStableFunc(out, func(x, y Change) int { return cmp.Compare(y.GPUs, x.GPUs) })
 	return out
@@ -86,8 +86,8 @@ func (v *advisor) endBefore() []Change {
 			ask.MaxDuration = lasts
 			paid := min(v.wanted, v.Cover(ask, v.now).Payable())
 			if paid > v.cover.Payable() && cmp.Or(cmp.Compare(paid, best.GPUs), cmp.Compare(lasts, of)) > 0 {
-				best, of = Change{fmt.Sprintf("set spec.runtime.maxDuration of the Run to %s or less: it ends before Run %s is to "+
-					"have what is reserved for it", inMinutes(lasts), o.To), paid}, lasts
+				best, of = Change{fmt.Sprintf("set spec.runtime.maxDuration to %s or less, so that the Run ends before Run %s "+
+					"starts", inMinutes(lasts), o.To), paid}, lasts
 			}
 		}
 	}

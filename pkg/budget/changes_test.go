@@ -71,7 +71,7 @@ func TestChanges(t *testing.T) {
 		want   []Change
 	}{
 		"nobody": {run, 16, []standing{lot("mm", "mm", 64, 0)}, []Change{
-			{"ask for a Budget of o:r with an envelope of flavor H100 and concurrency 16", 16}}},
+			{"ask an administrator for a Budget of o:r with an envelope of flavor H100 and concurrency 16", 16}}},
 		"concurrency": {run, 32, []standing{lot("r", "o:r", 32, 8)}, []Change{
 			{"raise envelopes[all].concurrency of Budget r from 32 to 40", 32}}},
 		"concurrency, not a multiple of the pod": {run, 32, []standing{lot("r", "o:r", 30, 0)},

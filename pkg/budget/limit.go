@@ -67,7 +67,7 @@ func (l Limit) Reserved() string {
 	}
 	text := fmt.Sprintf(", %s reserved for Run %s%s to start at %s", amount, o.To, first, o.At.UTC().Format(time.RFC3339))
 	if o.Meanwhile {
-		text += " and usable until then by Runs whose maxDuration ends before"
+		text += ", usable until then by Runs whose maxDuration ends earlier"
 	}
 	return text
 }

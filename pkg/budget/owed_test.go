@@ -75,7 +75,7 @@ func TestOfferBesideWhatIsOwed(t *testing.T) {
 	}
 }
 
-const meanwhile = " and usable until then by Runs whose maxDuration ends before"
+const meanwhile = ", usable until then by Runs whose maxDuration ends earlier"
 
 // Who is refused for what is owed is told to end before, if that would do.
 func TestEndingBeforeADateIsAdvised(t *testing.T) {
@@ -85,8 +85,7 @@ func TestEndingBeforeADateIsAdvised(t *testing.T) {
 			Relation: rqv1.RelationOwn}}
 	}}
 	same(t, "changes", []Change{
-		{"set spec.runtime.maxDuration of the Run to 1h30m or less: it ends before Run ns/big is to have what is reserved " +
-			"for it", 8},
+		{"set spec.runtime.maxDuration to 1h30m or less, so that the Run ends before Run ns/big starts", 8},
 		{"raise envelopes[e].concurrency of Budget a from 16 to 24", 8},
 	}, a.Changes(ask, 8, noon))
 }

@@ -54,18 +54,19 @@ func newCommand(streams genericiooptions.IOStreams, now func() time.Time) *cobra
 		Long: `Submit Runs to jobtree and see where they are, who pays, why they wait and until when.
 
 A Run (runs.rq.davidlangworthy.io) is a gang of pods that asks for GPUs: all of it starts, or none of it.
-One that stands for pods which others have made, such as a JobSet's, is shown as KIND/NAME, here JobSet/llm. Commands
-take that name, with the kind in letters of any case, or the Run's own.
+A Run that represents pods which others created, such as those of a JobSet, is shown as KIND/NAME, for example
+JobSet/llm. Commands take that name, with the kind in upper or lower case, or the Run's own name.
 A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
-A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and
-which envelope of which Budget paid.
-A Reservation (reservations.rq.davidlangworthy.io) says when a Run that waits is going to start, and what is done for
-it.
+A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and which
+envelope of which Budget paid.
+A Reservation (reservations.rq.davidlangworthy.io) says when a waiting Run will start, and what will be done to make
+room for it.
 
-On a terminal a table has the columns for which there is room, in a file or a pipe the usual ones, with -o wide all.
+On a terminal, a table shows the columns that fit its width. In a file or a pipe it has the usual columns; -o wide shows
+all of them.
 
-To complete commands and the names of Runs behind "kubectl runs", put a symbolic link to kubectl-runs into PATH under
-the name kubectl_complete-runs and load kubectl's own completion. For the bare command see "kubectl-runs completion
+To complete commands and names of Runs after "kubectl runs", put a symbolic link to kubectl-runs into PATH under the
+name kubectl_complete-runs, and load kubectl's own completion. For the bare command see "kubectl-runs completion
 --help".
 
 ` + session.ExitCodesHelp,

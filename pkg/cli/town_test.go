@@ -90,7 +90,7 @@ func stream(out http.ResponseWriter, _ *http.Request, pod, stream string) {
 		fmt.Fprintf(out, "step 100 loss 2.31\nstep 200 loss 2.17 of %s\n", pod)
 		return
 	}
-	status := apierrors.NewInternalError(fmt.Errorf("error dialing backend: dial tcp: lookup c1: no such host")).Status()
+	status := apierrors.NewInternalError(fmt.Errorf("error dialing backend: dial tcp: lookup d1: no such host")).Status()
 	http.Error(out, status.Message, http.StatusInternalServerError)
 }
 

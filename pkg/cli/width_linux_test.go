@@ -118,7 +118,9 @@ type listing struct {
 }
 
 // facts are lines under labels, of which only those of tables are to fit.
-func facts(line string) bool { return !strings.Contains(line, "%") && !strings.Contains(line, "ODDS") }
+func facts(line string) bool {
+	return !strings.Contains(line, "%") && !strings.Contains(line, "CHANCE")
+}
 
 // sentence is a line with which a command begins.
 func sentence(line string) bool { return strings.HasPrefix(line, "Run ") }
@@ -161,10 +163,10 @@ var listings = []listing{
 	{command: fleet.Command, line: "--domains"},
 	{command: plan.Command, line: "-A", at80: "NAMESPACE RUN GPUS STARTS now +10m",
 		at120: "NAMESPACE RUN GPUS STARTS CONFIDENCE now +10m", piped: "NAMESPACE RUN GPUS STARTS CONFIDENCE now +10m"},
-	{command: plan.Command, line: "vision-transformer-1", prose: facts, at80: "CONFLICTS RUN ACTION GPUS ODDS",
-		at120: "CONFLICTS RUN OWNER ACTION GPUS ODDS", piped: "CONFLICTS RUN OWNER ACTION GPUS ODDS"},
-	{command: explain.Command, line: "vision-transformer-1", prose: facts, at80: "conflicts: RUN ACTION GPUS ODDS",
-		at120: "conflicts: RUN OWNER ACTION GPUS ODDS", piped: "conflicts: RUN OWNER ACTION GPUS ODDS"},
+	{command: plan.Command, line: "vision-transformer-1", prose: facts, at80: "MAY BE CUT RUN ACTION GPUS CHANCE",
+		at120: "MAY BE CUT RUN OWNER ACTION GPUS CHANCE", piped: "MAY BE CUT RUN OWNER ACTION GPUS CHANCE"},
+	{command: explain.Command, line: "vision-transformer-1", prose: facts, at80: "may be cut: RUN ACTION GPUS CHANCE",
+		at120: "may be cut: RUN OWNER ACTION GPUS CHANCE", piped: "may be cut: RUN OWNER ACTION GPUS CHANCE"},
 	{command: cancel.Command, line: "--all", typed: "n\n", at80: "NAME WIDTH PHASE AGE", at120: "NAME WIDTH PHASE AGE"},
 }
 

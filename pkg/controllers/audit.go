@@ -107,12 +107,12 @@ func (a *auditor) tell(logger klog.Logger, findings []audit.Finding) {
 			continue
 		}
 		metrics.InvariantViolationsFound.WithLabelValues(string(f.Invariant)).Inc()
-		logger.Error(fmt.Errorf("invariant %s is violated: %s", f.Invariant, f.Message), "The audit has found something",
+		logger.Error(fmt.Errorf("invariant %s is violated: %s", f.Invariant, f.Message), "The audit found a problem",
 			"object", f.Objects[0].String(), "remedy", f.Remedy)
 	}
 	for key := range a.told {
 		if !stands[key] {
-			logger.Info("What the audit had found is over", "finding", key)
+			logger.Info("A problem that the audit found is gone", "finding", key)
 		}
 	}
 	a.told = stands

@@ -64,7 +64,7 @@ func (b *budgetReporter) report(ctx context.Context) {
 		delete(b.failed, of.Name)
 		if err != nil {
 			b.failed[of.Name] = now
-			klog.FromContext(ctx).V(2).Info("Budget status is to be written again", "budget", of.Name, "err", err)
+			klog.FromContext(ctx).V(2).Info("Retrying to write a Budget's status", "budget", of.Name, "err", err)
 		}
 		if wrote {
 			written++

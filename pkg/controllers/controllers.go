@@ -144,7 +144,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 	c.book.SetBrake(unread)
 	c.book.Begin(c.clock.Now())
 	c.runs.begin()
-	logger.Info("This process decides from now on")
+	logger.Info("This process leads from now on")
 	if keyless != nil {
 		logger.Error(keyless, "No Run is drawn until the lottery's key can be read")
 		go c.lottery.awaitKey(ctx)

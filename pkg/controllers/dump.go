@@ -24,7 +24,7 @@ type dumps struct {
 func (d *dumps) watch(ctx context.Context) {
 	err := followConfigMap(ctx, d.kube, dump.ConfigMap, func(c *corev1.ConfigMap) { d.answer(ctx, c) })
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Watching for dumps that are asked for", "configMap", dump.ConfigMap)
+		klog.FromContext(ctx).Error(err, "Watching for requests for dumps", "configMap", dump.ConfigMap)
 	}
 }
 
@@ -44,5 +44,5 @@ func (d *dumps) answer(ctx context.Context, asked *corev1.ConfigMap) {
 	}
 	dump.Answer(answered, err, o.Plain(), o.Abridged())
 	_, err = d.kube.CoreV1().ConfigMaps(Namespace).Update(ctx, answered, metav1.UpdateOptions{})
-	klog.FromContext(ctx).Info("All that is known of a Run has been asked for", "run", run, "err", err)
+	klog.FromContext(ctx).Info("Somebody asked for everything that is known about a Run", "run", run, "err", err)
 }

@@ -113,7 +113,7 @@ func (r *reporter) write(ctx context.Context, event *news.Event, try int) {
 	switch err := r.store(ctx, event); {
 	case err == nil || apierrors.IsAlreadyExists(err): // it was stored, and the answer was lost
 	case try == eventTries || refusedFor(err):
-		klog.FromContext(ctx).Error(err, "An event is not written", "reason", event.Reason, "note", event.Note)
+		klog.FromContext(ctx).Error(err, "An event could not be written", "reason", event.Reason, "note", event.Note)
 	default:
 		go func() {
 			if pause(ctx, r.clock, eventPause) {

@@ -183,12 +183,12 @@ func (d runDeleter) DeleteRun(ctx context.Context, run *rqv1.Run) error {
 	as := client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion}
 	err := ignore(d.client.Delete(ctx, run.DeepCopy(), as), apierrors.IsNotFound, apierrors.IsConflict)
 	if err == nil {
-		logger.V(2).Info("A Run is deleted whose time after its end is over", "run", klog.KObj(run))
+		logger.V(2).Info("Deleting a finished Run whose time to live is over", "run", klog.KObj(run))
 		return nil
 	}
 	d.refused.Do(func() {
-		logger.Error(err, "A Run whose time after its end is over is not deleted yet", "run", klog.KObj(run))
+		logger.Error(err, "A finished Run whose time to live is over could not be deleted yet", "run", klog.KObj(run))
 	})
-	logger.V(2).Info("Run is not deleted yet", "run", klog.KObj(run), "err", err)
+	logger.V(2).Info("Retrying to delete a finished Run", "run", klog.KObj(run), "err", err)
 	return nil
 }

@@ -361,7 +361,7 @@ func (g *groups) work(ctx context.Context) {
 		}
 		switch {
 		case err != nil:
-			klog.FromContext(ctx).V(2).Info("Group is to be looked at again", "group", key, "err", err)
+			klog.FromContext(ctx).V(2).Info("Retrying a group", "group", key, "err", err)
 			g.queue.AddRateLimited(key)
 		default:
 			g.queue.Forget(key)

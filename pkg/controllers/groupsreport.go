@@ -41,7 +41,7 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	err = g.client.Status().Patch(ctx, object, client.RawPatch(types.MergePatchType, patch))
 	switch {
 	case apierrors.IsForbidden(err):
-		klog.FromContext(ctx).V(2).Info("A group's object cannot be told how the group stands", "group", o.Key, "err", err)
+		klog.FromContext(ctx).V(2).Info("The conditions of a group's object could not be written", "group", o.Key, "err", err)
 		return nil
 	case apierrors.IsNotFound(err):
 		return nil

@@ -58,7 +58,7 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 	is.Namespace, is.Name = run.Namespace, run.Name
 	err = g.client.Patch(ctx, is, client.RawPatch(types.MergePatchType, patch))
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-		klog.FromContext(ctx).Error(err, "A Run cannot be made as wide as its group is by now", "group", v.Key)
+		klog.FromContext(ctx).Error(err, "A Run could not be resized to its group", "group", v.Key)
 		return false, nil
 	}
 	return err == nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)

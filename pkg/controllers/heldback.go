@@ -91,7 +91,7 @@ func (l *lossLimit) watch(ctx context.Context) {
 			told = time.Time{}
 		} else if now.Sub(told) >= alarmPeriod {
 			told = now
-			logger.Error(nil, "Nodes that show signs of loss are not taken for lost, since too many do at once", "heldBack",
+			logger.Error(nil, "Nodes that show signs of loss are not treated as lost, because too many do at once", "heldBack",
 				held, "signs", s.says())
 		}
 		l.mark(ctx, now)
@@ -150,7 +150,7 @@ func (l *lossLimit) mark(ctx context.Context, now time.Time) {
 	names := slices.Sorted(maps.Keys(marks))
 	err := inParallel(len(names), func(i int) error { return l.markNode(ctx, names[i], marks[names[i]], count, now) })
 	if err != nil {
-		klog.FromContext(ctx).V(2).Info("Nodes are to be marked again whose loss is held back, or not any more", "err", err)
+		klog.FromContext(ctx).V(2).Info("Retrying to mark nodes whose loss is held back, or no longer is", "err", err)
 	}
 }
 

@@ -95,7 +95,7 @@ func (n *nodeJudge) judge(ctx context.Context, names []string) {
 		found[i], err = n.confirm(ctx, suspects[i].name)
 		return err
 	}); err != nil {
-		klog.FromContext(ctx).V(2).Info("Nodes are to be judged again", "err", err)
+		klog.FromContext(ctx).V(2).Info("Retrying to judge nodes", "err", err)
 	}
 	found = slices.DeleteFunc(found, func(f *finding) bool { return f == nil })
 	n.lose(ctx, n.freeStill(found), began)
@@ -243,7 +243,7 @@ func (n *nodeJudge) tidyNodes(ctx context.Context, names []string) {
 		err := patchNode(ctx, n.kube, node.Name, map[string]any{"metadata": map[string]any{
 			"uid": node.UID, "resourceVersion": node.ResourceVersion, "annotations": noRecord}})
 		if err = ignore(err, apierrors.IsConflict); err != nil {
-			klog.FromContext(ctx).V(2).Info("The record of a node that was uncordoned is to be removed", "node", name, "err",
+			klog.FromContext(ctx).V(2).Info("Retrying to remove the record of an uncordoned node", "node", name, "err",
 				err)
 			n.seen.queue.AddAfter(name, retryNode)
 		}

@@ -23,7 +23,7 @@ func (n *nodeJudge) giveBack(ctx context.Context, names []string) {
 	_ = inParallel(len(back), func(i int) error {
 		err := n.uncordon(ctx, back[i])
 		if err != nil {
-			klog.FromContext(ctx).V(2).Info("A node is to be given back later", "node", back[i], "err", err)
+			klog.FromContext(ctx).V(2).Info("Retrying to use a node again", "node", back[i], "err", err)
 			n.seen.queue.AddAfter(back[i], retryNode)
 		}
 		return err

@@ -58,7 +58,7 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 		if d.Notice != nil {
 			err := p.giveNotice(ctx, d.Pod, d.Notice)
 			if reconcile.Refused(err) {
-				klog.FromContext(ctx).Error(err, "A pod cannot be told that it ends; it is deleted all the same", "pod",
+				klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
 					klog.KObj(d.Pod))
 			} else if err != nil {
 				return err

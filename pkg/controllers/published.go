@@ -35,7 +35,7 @@ type publisher struct {
 func (p *publisher) watch(ctx context.Context) {
 	every(ctx, p.clock, publishPeriod, func() {
 		if err := p.publish(ctx); err != nil {
-			klog.FromContext(ctx).Info("What everybody may read is to be published again", "configMap", published.ConfigMap,
+			klog.FromContext(ctx).Info("Retrying to publish what everybody may read", "configMap", published.ConfigMap,
 				"err", err)
 		}
 	})

@@ -122,7 +122,7 @@ func (r *reconciler) workIn(ctx context.Context, of lane.Lane) {
 		after, err := r.reconcile(ctx, run)
 		switch {
 		case err != nil:
-			klog.FromContext(ctx).V(2).Info("Run is to be looked at again", "run", run, "err", err)
+			klog.FromContext(ctx).V(2).Info("Retrying a Run", "run", run, "err", err)
 			r.lanes.again(run, work)
 		default:
 			r.lanes.forget(run)

@@ -100,7 +100,7 @@ func (s *suspects) look(ctx context.Context, key types.NamespacedName) {
 	}
 	for i := range findings {
 		if err := s.record(ctx, &findings[i]); err != nil {
-			klog.FromContext(ctx).V(2).Info("A node is to be marked as suspect later", "node", findings[i].Node, "err", err)
+			klog.FromContext(ctx).V(2).Info("Retrying to mark a node as suspect", "node", findings[i].Node, "err", err)
 			s.queue.AddAfter(key, retryNode)
 			return
 		}

@@ -127,7 +127,7 @@ func podsOf(k Key, shape Shape, late bool) *rqv1.RunPods {
 	return pods
 }
 
-const asManyEach = "all pods of a group that ask for GPUs must ask for as many"
+const asManyEach = "all pods of a group that ask for GPUs must ask for the same number"
 
 // perPodOf returns how many GPUs each pod asks for that asks for any, and what is wrong where they differ.
 func perPodOf(members []member) (perPod int, problem string) {

@@ -184,7 +184,7 @@ func TestDerive(t *testing.T) {
 		"a pod without any": {pods: []*corev1.Pod{podOf("p", 0, own...)}, want: ""},
 		"a head that says less": {pods: []*corev1.Pod{podOf("head", 0, group("2")...),
 			selecting(podOf("w", 8, group("2")...))}, types: []string{"B200", "H100"}, want: "8 of H100 by 8"},
-		"nobody's pod": {pods: []*corev1.Pod{podOf("p", 8)}, want: "no owner is named who pays for the 8 GPUs of Pod/p"},
+		"nobody's pod": {pods: []*corev1.Pod{podOf("p", 8)}, want: "no owner is named to pay for the 8 GPUs of Pod/p"},
 		"two types": {pods: []*corev1.Pod{podOf("p", 8, own...)}, types: []string{"B200", "H100"},
 			want: "no type of GPU is named, and the fleet has B200, H100"},
 		"a group that is not whole": {pods: []*corev1.Pod{podOf("a", 8, group("2")...)},

@@ -63,7 +63,7 @@ func (o *Observed) find(objects []map[string]any) error {
 		}
 	}
 	if o.Object == nil && Counts(o.Key) {
-		return fmt.Errorf("pod %s is in %s, which says how many pods there are and is not among what was given: give it too",
+		return fmt.Errorf("pod %s belongs to %s, which says how many pods there are and is not in the given files: add it",
 			o.Pods[0].Name, o.Key)
 	}
 	return nil
@@ -98,7 +98,7 @@ func podsMadeOf(object map[string]any) (pods []*corev1.Pod, above [][]Said, err 
 			return []*corev1.Pod{model}, [][]Said{nil}, nil
 		}
 		if t.copies() > mostImagined-len(pods) {
-			return nil, nil, fmt.Errorf("it has more than %d pods, which is more than is planned without their being there",
+			return nil, nil, fmt.Errorf("it has more than %d pods, which are too many to plan before they exist",
 				mostImagined)
 		}
 		made := t.imagine(object, key, i, model)

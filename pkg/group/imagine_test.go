@@ -76,12 +76,12 @@ func TestImagine(t *testing.T) {
 			gang},
 			[]string{"PodGroup/gang: 24 of H100 by 8"}},
 		"without the PodGroup": {[]string{jobOf("mpi", "parallelism: 3, ", "scheduling.x-k8s.io/pod-group: gang", asks)},
-			[]string{"pod mpi-0 is in PodGroup/gang, which says how many pods there are and is not among what was given: " +
-				"give it too"}},
+			[]string{"pod mpi-0 belongs to PodGroup/gang, which says how many pods there are and is not in the given files: " +
+				"add it"}},
 		"another scheduler": {[]string{jobOf("train", "", "", "{containers: [{name: c}]}")},
 			[]string{"Job/train: its pods are for another scheduler: add schedulerName: jobtree to spec.template.spec"}},
 		"nobody pays": {[]string{strings.Replace(jobOf("train", "", "", asks), "/owner", "/ownr", 1)},
-			[]string{"Pod/train: no owner is named who pays for the 8 GPUs of Pod/train: add annotation"}},
+			[]string{"Pod/train: no owner is named to pay for the 8 GPUs of Pod/train: add annotation"}},
 		"a kind that nobody knows": {[]string{"{apiVersion: example.com/v1, kind: Farm, metadata: {namespace: ns, name: " +
 			"farm, " +
 			owned + "}, spec: {head: {template: {spec: " + asksNone +

@@ -16,7 +16,7 @@ func Misfit(run *rqv1.Run, pod *corev1.Pod, gpus int) string {
 	key := Of(pod).Key
 	if each := run.Spec.Resources.GPUsPerPod; each != nil && gpus != int(*each) {
 		return fmt.Sprintf("pod %s asks for %d GPUs, and each pod of %s, for which Run %s stands, for %d: all pods of a "+
-			"group that ask for GPUs must ask for as many", pod.Name, gpus, key, run.Name, *each)
+			"group that ask for GPUs must ask for the same number", pod.Name, gpus, key, run.Name, *each)
 	}
 	owner := strings.TrimSpace(pod.Annotations[rqv1.AnnotationOwner])
 	if owner != "" && owner != string(run.Spec.Owner) {

@@ -75,7 +75,7 @@ func (p *params) owner(key Key, total int) rqv1.Owner {
 		return ""
 	}
 	if value == "" {
-		p.problems = append(p.problems, fmt.Sprintf("no owner is named who pays for the %d GPUs of %s: add annotation %s to "+
+		p.problems = append(p.problems, fmt.Sprintf("no owner is named to pay for the %d GPUs of %s: add annotation %s to "+
 			"%s, to its pods, or to namespace %s", total, key, rqv1.AnnotationOwner, key, key.Namespace))
 	}
 	return rqv1.Owner(value)

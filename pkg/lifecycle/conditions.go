@@ -108,7 +108,7 @@ func setHeldBack(c conditions, f *facts) {
 		held = &saying{"NodeLossLimit", "kubelets report broken devices of this Run's ranks, but on more nodes at once " +
 			"than nodeLossLimit allows: the ranks are not moved"}
 	}
-	c.raise(rqv1.ConditionNodesHeldBack, held, saying{"Judged", "the loss of no node of the Run is held back"})
+	c.raise(rqv1.ConditionNodesHeldBack, held, saying{"Judged", "no loss of the Run's nodes is held back"})
 }
 
 // heldBack returns the nodes with open Leases of the Run whose loss is held back, in order.

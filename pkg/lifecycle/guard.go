@@ -134,7 +134,7 @@ func setDrainWaits(c conditions, s *situation) {
 		}
 		waits = &saying{why.reason, fmt.Sprintf("the drain of %s waits: %s", namedNodes(nodesIn(d.Ranks)), why.message)}
 	}
-	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of a node of the Run waits for room"})
+	c.raise(rqv1.ConditionDrainWaits, waits, saying{"NoneWaits", "no drain of the Run's nodes waits for room"})
 }
 
 // nodesIn returns the nodes of some ranks, in order.

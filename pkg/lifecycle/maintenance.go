@@ -75,7 +75,7 @@ func setMaintenance(c conditions, f *facts) {
 		if more := len(nodes) - nodesTold; more > 0 {
 			told = append(told, fmt.Sprintf("and %d more", more))
 		}
-		ahead = &saying{"NodeMaintenance", fmt.Sprintf("maintenance of nodes of the Run is planned; %s",
+		ahead = &saying{"NodeMaintenance", fmt.Sprintf("maintenance is planned for nodes of the Run; %s",
 			strings.Join(told, "; "))}
 		if stay := f.Drain.Stay; len(stay) > 0 {
 			ahead.reason = "NowhereToMove"
@@ -84,7 +84,7 @@ func setMaintenance(c conditions, f *facts) {
 				f.Drain.StayWhy)
 		}
 	}
-	c.raise(rqv1.ConditionMaintenanceAhead, ahead, saying{"NoneAhead", "no maintenance of a node of the Run is planned"})
+	c.raise(rqv1.ConditionMaintenanceAhead, ahead, saying{"NoneAhead", "no maintenance is planned for nodes of the Run"})
 }
 
 // bySign is the word in the record of a rank that has left its node for maintenance.

@@ -31,16 +31,16 @@ func TestMaintenanceAhead(t *testing.T) {
 		{"for two nodes", func() {
 			o.Nodes["n2"], o.Nodes["n0"] = book.NodeState{Stands: true, Outage: window},
 				book.NodeState{Stands: true, Outage: window}
-		}, "True maintenance of nodes of the Run is planned; n0 n2: " + until},
+		}, "True maintenance is planned for nodes of the Run; n0 n2: " + until},
 		{"one says so without a date", func() {
 			o.Nodes["n2"] = book.NodeState{Stands: true, Sign: "CSPMaintenance"}
-		}, "True maintenance of nodes of the Run is planned; n0: " + until + "; n2: condition CSPMaintenance"},
-		{"as it starts", func() { o.Now = window.Start }, "True maintenance of nodes of the Run is planned; n0: " +
+		}, "True maintenance is planned for nodes of the Run; n0: " + until + "; n2: condition CSPMaintenance"},
+		{"as it starts", func() { o.Now = window.Start }, "True maintenance is planned for nodes of the Run; n0: " +
 			until + "; n2: condition CSPMaintenance"},
 		{"one is over", func() { o.Now = window.End },
-			"True maintenance of nodes of the Run is planned; n2: condition CSPMaintenance"},
+			"True maintenance is planned for nodes of the Run; n2: condition CSPMaintenance"},
 		{"both are", func() { o.Nodes["n2"] = book.NodeState{Stands: true} },
-			"False no maintenance of a node of the Run is planned"},
+			"False no maintenance is planned for nodes of the Run"},
 	}
 	for _, step := range steps {
 		step.do()

@@ -81,7 +81,7 @@ const reasonCameTrue = "CameTrue"
 // announced has come true, and that stands for a Run that has ended by it.
 func setAtRisk(c conditions, s *situation) {
 	was := meta.FindStatusCondition(c.next.Conditions, rqv1.ConditionAtRisk)
-	status, why := metav1.ConditionFalse, saying{"Safe", "no Reservation needs what the Run holds"}
+	status, why := metav1.ConditionFalse, saying{"Safe", "no Reservation needs the Run's GPUs"}
 	cut := s.cuts.underWay()
 	switch {
 	case cut != nil && s.phase == rqv1.RunRunning:

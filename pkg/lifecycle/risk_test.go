@@ -41,7 +41,7 @@ func riskSaid(o *Observed) []string {
 // else threatens it, once it has given up what it was cut by.
 func TestWhoIsBeingCutIsNotSafe(t *testing.T) {
 	const since = "the risk announced at 2026-03-01T11:30:00Z has come true: "
-	const safe = "False Safe: no Reservation needs what the Run holds"
+	const safe = "False Safe: no Reservation needs the Run's GPUs"
 	drawn := since + "cut by lottery for Run ns/other (Reservation ns/other-r0)"
 	shrunk := "shrunk for Run ns/other (Reservation ns/other-r0)"
 	lottery := []rank.Cut{cut(rqv1.CutLottery, nil)}

@@ -16,7 +16,7 @@ var (
 	// Phases counts the Runs that reached a phase.
 	Phases = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "run_phase_total", StabilityLevel: metrics.ALPHA,
-		Help: "Times that a Run came into a phase, by phase.",
+		Help: "Times that a Run entered a phase, by phase.",
 	}, []string{"phase"})
 	// LeasesOpened counts Leases written.
 	LeasesOpened = metrics.NewCounter(&metrics.CounterOpts{
@@ -82,7 +82,7 @@ var ForecastSeconds = metrics.NewHistogram(&metrics.HistogramOpts{
 // ForecastError is by how much Runs started earlier than promised; negative when later.
 var ForecastError = metrics.NewHistogram(&metrics.HistogramOpts{
 	Subsystem: subsystem, Name: "forecast_error_seconds", StabilityLevel: metrics.ALPHA,
-	Help:    "Promised less actual start of Runs that had a Reservation; positive when they started early.",
+	Help:    "Promised minus actual start of Runs that had a Reservation; positive when they started early.",
 	Buckets: []float64{-3600, -600, -60, -10, -1, 0, 1, 10, 60, 600, 3600},
 })
 
@@ -112,11 +112,11 @@ var (
 	})
 )
 
-// RunsInLine counts the Runs that are to be looked at, by lane: what frees GPUs, what is bound, what begins, dates, and
+// RunsInLine counts the Runs waiting to be processed, by lane: what frees GPUs, what is bound, what begins, dates, and
 // what goes.
 var RunsInLine = metrics.NewGaugeVec(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "runs_in_line", StabilityLevel: metrics.ALPHA,
-	Help: "Runs that are to be looked at, by lane: frees, binds, begins, dates, expiries.",
+	Help: "Runs waiting to be processed, by lane: frees, binds, begins, dates, expiries.",
 }, []string{"lane"})
 
 // HeldGPUs is what open Leases hold, by role: what runs, spares that stand by, and opportunistic shards.
@@ -134,7 +134,7 @@ var NodesLost = metrics.NewCounterVec(&metrics.CounterOpts{
 // NodesHeldBack is how many nodes show signs of loss and are not taken for lost, since too many do at once (R25).
 var NodesHeldBack = metrics.NewGauge(&metrics.GaugeOpts{
 	Subsystem: subsystem, Name: "nodes_held_back", StabilityLevel: metrics.ALPHA,
-	Help: "Nodes that hold GPUs of Runs, show signs of loss, and are not taken for lost, since more nodes do at once " +
+	Help: "Nodes that hold GPUs of Runs, show signs of loss, and are not treated as lost, because more nodes do at once " +
 		"than nodeLossLimit allows.",
 })
 

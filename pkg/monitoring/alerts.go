@@ -41,10 +41,10 @@ var Alerts = []Alert{
 		Summary: "An invariant is violated: {{ $labels.invariant }}, {{ $value }} times."},
 	{Name: "JobtreeAuditStale", For: "5m", Severity: Warning, Runbook: "an-invariant-is-violated",
 		Expr:    `time() - max(jobtree_audit_last_look_timestamp_seconds > 0) > 600`,
-		Summary: "The audit has not looked for {{ $value | humanizeDuration }}: violations would not be seen."},
+		Summary: "The audit has not run for {{ $value | humanizeDuration }}: violations would not be seen."},
 	{Name: "JobtreeNodesHeldBack", For: "1m", Severity: Critical, Runbook: "too-many-at-once",
 		Expr:    `max(jobtree_nodes_held_back) > 0`,
-		Summary: "{{ $value }} nodes show signs of loss and are not taken for lost, since too many do at once."},
+		Summary: "{{ $value }} nodes show signs of loss and are not treated as lost, because too many do at once."},
 	{Name: "JobtreeManyNodesLost", For: "0m", Severity: Warning, Runbook: "nodes-are-lost",
 		Expr:    `sum(increase(jobtree_nodes_lost_total[1h])) > 5`,
 		Summary: "{{ $value | humanize }} nodes under Runs were lost within an hour."},
@@ -57,7 +57,7 @@ var Alerts = []Alert{
 		Summary: "{{ $value | humanize }} Runs started more than ten minutes later than promised, within an hour."},
 	{Name: "JobtreeCutsInVain", For: "0m", Severity: Warning, Runbook: "runs-start-later-than-promised",
 		Expr: `sum by (cause) (increase(jobtree_cuts_in_vain_total{cause!~"CalledOff|Suspended"}[1h])) > 0`,
-		Summary: "Runs were cut for a Run that did not start by it: {{ $labels.cause }}, {{ $value | humanize }} cuts " +
+		Summary: "Runs were cut for a Run that then did not start: {{ $labels.cause }}, {{ $value | humanize }} cuts " +
 			"within an hour."},
 	{Name: "JobtreeCutsPaused", For: "24h", Severity: Notice, Runbook: "brakes-on-cuts",
 		Expr:    `max(jobtree_cuts_paused) == 1`,

@@ -42,10 +42,10 @@ type Query struct{ Expr, Legend string }
 var Dashboards = []Dashboard{operator, finance}
 
 var operator = Dashboard{Name: "dashboard-operator.json", UID: "jobtree-operator", Title: "jobtree: fleet", Rows: []Row{
-	{"Is it well?", []Panel{
+	{"Health", []Panel{
 		{Title: "Violations of invariants", Kind: Stat, Unit: "short", Help: "More than 0 is an error of the scheduler.",
 			Queries: []Query{{`sum(jobtree_invariant_violations)`, ""}}},
-		{Title: "Nodes held back", Kind: Stat, Unit: "short", Help: "Nodes with signs of loss that are not taken for lost.",
+		{Title: "Nodes held back", Kind: Stat, Unit: "short", Help: "Nodes with signs of loss that are not treated as lost.",
 			Queries: []Query{{`max(jobtree_nodes_held_back)`, ""}}},
 		{Title: "Cuts paused", Kind: Stat, Unit: "short", Queries: []Query{{`max(jobtree_cuts_paused)`, ""}}},
 		{Title: "Budgets whose record cannot be stored", Kind: Stat, Unit: "short",
@@ -77,7 +77,7 @@ var operator = Dashboard{Name: "dashboard-operator.json", UID: "jobtree-operator
 		{Title: "Dates changed in an hour", Kind: Series, Unit: "short",
 			Queries: []Query{{`sum by (direction) (increase(jobtree_promise_revisions_total[1h]))`, "{{direction}}"}}},
 	}},
-	{"Room that is made", []Panel{
+	{"Making room", []Panel{
 		{Title: "Cuts in an hour", Kind: Series, Unit: "short", Stacked: true,
 			Queries: []Query{{`sum by (action) (increase(jobtree_cuts_total[1h]))`, "{{action}}"},
 				{`sum by (cause) (increase(jobtree_cuts_in_vain_total[1h]))`, "in vain: {{cause}}"}}},
@@ -96,7 +96,7 @@ var operator = Dashboard{Name: "dashboard-operator.json", UID: "jobtree-operator
 			Queries: []Query{{`sum by (cause) (increase(jobtree_lost_gpu_seconds_total[1d])) / 3600`, "{{cause}}"}}},
 	}},
 	{"The scheduler itself", []Panel{
-		{Title: "Runs to be looked at, by lane", Kind: Series, Unit: "short", Stacked: true,
+		{Title: "Runs to be processed, by lane", Kind: Series, Unit: "short", Stacked: true,
 			Queries: []Query{{`sum by (lane) (jobtree_runs_in_line)`, "{{lane}}"}}},
 		{Title: "Book held", Kind: Series, Unit: "s", Queries: []Query{
 			{`histogram_quantile(0.99, sum by (le) (rate(jobtree_book_held_seconds_bucket[5m])))`, "99 %"},
@@ -117,7 +117,7 @@ var finance = Dashboard{Name: "dashboard-finance.json", UID: "jobtree-finance", 
 				`(sum by (budget, envelope) (jobtree_budget_gpus{use="concurrency"}) > 0)`, "{{budget}}/{{envelope}}"}}},
 	}},
 	{"GPU-hours", []Panel{
-		{Title: "Spent of what is allowed", Kind: Bars, Unit: "percentunit", Queries: []Query{
+		{Title: "Share of allowed GPU-hours spent", Kind: Bars, Unit: "percentunit", Queries: []Query{
 			{`sum by (budget, envelope) (jobtree_budget_gpu_hours{kind="spent"}) / ` +
 				`(sum by (budget, envelope) (jobtree_budget_gpu_hours{kind="max"}) > 0)`, "{{budget}}/{{envelope}}"}}},
 		{Title: "Hours until GPU-hours run out", Kind: Bars, Unit: "short", Queries: []Query{

@@ -39,7 +39,7 @@ func Bars(domains []published.Domain, width int) string {
 		writeWrapped(&out, fmt.Sprintf("  %s%s[%s] ", heads[i], gap, bar.String()), numbers(&domains[i]), " ", width)
 	}
 	out.WriteString("\n")
-	writeWrapped(&out, "  all together: ", numbers(&total), " ", width)
+	writeWrapped(&out, "  total: ", numbers(&total), " ", width)
 	return out.String()
 }
 
@@ -54,7 +54,7 @@ func numbers(d *published.Domain) []string {
 		nodes = "1 node"
 	}
 	if d.OutOfService > 0 {
-		return append(parts, nodes+",", fmt.Sprintf("of which %d take nothing new", d.OutOfService))
+		return append(parts, nodes, fmt.Sprintf("(%d out of service)", d.OutOfService))
 	}
 	return append(parts, nodes)
 }

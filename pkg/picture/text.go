@@ -49,7 +49,7 @@ func Text(nodes []Node, s Style) string {
 	writeWrapped(&out, "  ", legend(nodes, s), gap, s.Width)
 	for i := range nodes {
 		if n := &nodes[i]; !n.TakesWork() {
-			out.WriteString(Sentence(fmt.Sprintf("node %s takes nothing new: %s", n.Name, n.why()), s.Width))
+			out.WriteString(Sentence(fmt.Sprintf("node %s: %s", n.Name, n.why()), s.Width))
 		}
 	}
 	return out.String()
@@ -57,10 +57,14 @@ func Text(nodes []Node, s Style) string {
 
 // why says why a node takes nothing new.
 func (n *Node) why() string {
+	state, why := string(n.State), n.Why
 	if n.LeftOut != "" {
-		return n.LeftOut
+		state, why = "left out", n.LeftOut
 	}
-	return strings.TrimSpace(string(n.State) + " " + n.Why)
+	if why == "" {
+		return state
+	}
+	return state + " (" + why + ")"
 }
 
 // headsOf names the rows of nodes, in one width: the domain, and the levels above it; the GPU type where there are
@@ -200,7 +204,7 @@ func otherwise(nodes []Node) []string {
 	for _, of := range []struct {
 		sign rune
 		what string
-	}{{foreignSign, "pods that are not jobtree's"}, {brokenSign, "broken"}, {shutSign, "not to be had"},
+	}{{foreignSign, "pods that are not jobtree's"}, {brokenSign, "broken"}, {shutSign, "unavailable"},
 		{promisedSign, "free and promised"}, {freeSign, "free"}} {
 		if count[of.sign] > 0 || of.sign == freeSign {
 			words = append(words, fmt.Sprintf("%c %s %d", of.sign, of.what, count[of.sign]))
@@ -218,7 +222,7 @@ func (p *Promise) Words(now time.Time) string {
 	}
 	when := "starts now"
 	if in := p.At.Sub(now).Round(time.Second); in > 0 {
-		when = fmt.Sprintf("starts in %s at the latest,", duration.HumanDuration(in))
+		when = fmt.Sprintf("starts within %s,", duration.HumanDuration(in))
 	}
 	return fmt.Sprintf("%s %s on %s", p.Run, when, nodes)
 }

@@ -61,7 +61,7 @@ func Fill(accounts *budget.Accounts, d Demand, claim Claim, shards []int, rooms 
 	default:
 		return out, &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor,
 			WantedGPUs: len(shards) * d.GPUsPerPod,
-			ShortGPUs:  missing * d.GPUsPerPod, Message: "no GPUs are idle that a shard could use"}
+			ShortGPUs:  missing * d.GPUsPerPod, Message: "no idle GPUs fit a shard"}
 	}
 }
 

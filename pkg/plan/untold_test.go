@@ -53,7 +53,7 @@ func TestWhatASponsorHasIsNotTold(t *testing.T) {
 				Changes: []rqv1.RefusalChange{{What: "raise envelopes[e].concurrency of Budget b from 8 to 16", GPUs: 16}}}},
 			{budgets, nobody, rqv1.RunRefusal{Reason: "NoBudget", Owner: "org:a", WantedGPUs: 16, ShortGPUs: 16,
 				Payers: []rqv1.RefusalPayer{silent}, Changes: []rqv1.RefusalChange{{GPUs: 16,
-					What: "ask for a Budget of org:a with an envelope of flavor H100 and concurrency 16"}}}},
+					What: "ask an administrator for a Budget of org:a with an envelope of flavor H100 and concurrency 16"}}}},
 		} {
 			a := budget.NewAccounts(budget.Rates{})
 			for _, b := range c.budgets {

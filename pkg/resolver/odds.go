@@ -9,6 +9,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// ExactOdds says that probabilities were counted out and not sampled.
+const ExactOdds = "exact"
+
 // Odds returns the conflict set for a Run that waits: what may be cut, with the probability that Resolve cuts it, in
 // the order in which it is published, and how the probabilities were found, `exact` or `sampled 400, within 0.05 at 95
 // %`. It returns false if the Run would not start even when everything is cut, and an empty set when it starts without
@@ -21,7 +24,7 @@ func Odds(w Feasibility, candidates []Candidate) ([]rqv1.Conflict, string, bool)
 	t := newSimulation(w, candidates)
 	defer t.restore()
 	if t.fits() {
-		return nil, "exact", true
+		return nil, ExactOdds, true
 	}
 	if !t.possible() {
 		return nil, "", false
@@ -35,12 +38,12 @@ func Odds(w Feasibility, candidates []Candidate) ([]rqv1.Conflict, string, bool)
 		t.putBackUnneeded(nil)
 		o.note(big.NewRat(1, 1))
 		o.sumUp()
-		return o.conflicts(false, false), "exact", true
+		return o.conflicts(false, false), ExactOdds, true
 	}
 	o.all = newUrn(t.tickets())
 	if o.exact() {
 		payers := o.sumUp()
-		return o.conflicts(true, false), "exact" + payers, true
+		return o.conflicts(true, false), ExactOdds + payers, true
 	}
 	o.outcomes, o.at = nil, map[string]int{}
 	size := o.sample()

@@ -82,7 +82,7 @@ func (v *verifier) checkDigest() {
 	}
 	listed := ptr.Deref(TotalOf(v.status.ConflictSet), rqv1.ConflictTotal{})
 	if said := v.status.Conflicts; said != nil && *said != listed {
-		v.say("The conflict set lists %d entries of %d GPUs, and is said to have %d of %d: it is not whole.", listed.Total,
+		v.say("The conflict set lists %d entries of %d GPUs, but should have %d of %d: it is incomplete.", listed.Total,
 			listed.GPUs, said.Total, said.GPUs)
 	}
 }

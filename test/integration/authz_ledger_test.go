@@ -93,7 +93,7 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 			case "":
 				expect(t, c.patch, err, "the spec of a Lease is immutable")
 			case "finalizer":
-				refused(t, c.patch, err, "metadata.finalizers: nobody adds finalizers, such as example.com/mine, to a GPU lease",
+				refused(t, c.patch, err, "metadata.finalizers: nobody may add finalizers, such as example.com/mine, to a GPU lease",
 					"leave it out")
 			default:
 				refused(t, c.patch, err, "only the scheduler, "+scheduler.UserName+", "+c.want, "not user mallory",

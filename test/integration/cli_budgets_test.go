@@ -132,7 +132,7 @@ func (s *site) checkUsageTexts(team, kin, lender rqv1.Owner, name func(string) s
 		fmt.Sprintf("! Budget %s of %s is overdrawn", name("b"), kin),
 		string(lender),
 		bar(name("lender"), "++++++++++..........", "8 of 16 used, 8 lent, 8 free"),
-		"", "# own + lent = spare ! overdraft . free x shut by window, GPU-hours or an aggregate cap", "",
+		"", "# own + lent = spare ! overdraft . free x closed by window, GPU-hours or an aggregate cap", "",
 	}
 	if diff := cmp.Diff(want, lines); diff != "" {
 		s.t.Errorf("the tree (-want +got):\n%s", diff)

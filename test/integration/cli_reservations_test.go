@@ -125,7 +125,7 @@ func TestCLIReservations(t *testing.T) {
 		out, err          string // what the output has to contain
 		code              int
 	}{
-		{name: "plan", line: "runs plan -n cli-winner big", out: "DEFICIT        16 GPUs in fabric.domain=B\n"},
+		{name: "plan", line: "runs plan -n cli-winner big", out: "DEFICIT     16 GPUs in fabric.domain=B\n"},
 		{name: "odds", line: "runs plan -n cli-winner big", out: "Lottery   8      100 %"},
 		{name: "start, for a script", line: "runs plan -n cli-winner big -o json", out: `"earliestStart": "` + start},
 		{name: "all that wait", line: "runs plan -n cli-winner", out: "conservative"},
@@ -134,7 +134,7 @@ func TestCLIReservations(t *testing.T) {
 		{name: "of which", line: "runs plan -A big", err: "leave out -A or the name", code: 2},
 		{name: "no such Run", line: "runs plan nothing", err: `Run "nothing" not found`, code: 1},
 		{name: "list", line: "runs list -n cli-winner -o wide", out: " (in 1"},
-		{name: "the one who waits", line: "runs explain -n cli-winner big", out: "reservation:    big-r1 (Pending)"},
+		{name: "the one who waits", line: "runs explain -n cli-winner big", out: "reservation: big-r1 (Pending)"},
 		{name: "what the loser reads", line: "runs explain -n cli-loser lost --kubeconfig " + loser,
 			out: "cut by lottery: 8 GPUs freed for Run cli-winner/big, Reservation big-r0; check it: kubectl runs explain " +
 				"--verify big-r0 -n cli-winner"},

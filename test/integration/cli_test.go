@@ -105,7 +105,7 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 			out:  "run.rq.davidlangworthy.io/first created\n", err: "the server refused Run cli/Bad", code: 1},
 		{name: "exists already", stdin: first + second, line: "runs submit -n cli --file - --wait=0s",
 			out: "run.rq.davidlangworthy.io/second created\n",
-			err: "Run cli/first exists already; delete it first or choose another name", code: 1},
+			err: "Run cli/first already exists; delete it first or choose another name", code: 1},
 		{name: "as written", stdin: runYAML("third", eightGPUs),
 			line: "runs submit -n cli -f - --wait=0s -o jsonpath={.spec.resources}",
 			out:  `{"gpuType":"H100-80GB","totalGPUs":8}`},

@@ -81,7 +81,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	led := s.adds("led", 8, "leaderworkerset.sigs.k8s.io/name!", "wide", "leaderworkerset.sigs.k8s.io/group-index!", "0",
 		"leaderworkerset.sigs.k8s.io/worker-index!", "0", "leaderworkerset.sigs.k8s.io/size", "10000")
 	for pod, words := range map[string]string{
-		"mixed-0":    "must ask for as many",
+		"mixed-0":    "must ask for the same number",
 		"theirs-0":   "they must say the same",
 		"odd":        "not a multiple of the 2 GPUs",
 		"long":       "not a duration of a second or more",

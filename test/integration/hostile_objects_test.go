@@ -15,7 +15,7 @@ const (
 	// from it.
 	labelsSay      = "labels under rq.davidlangworthy.io/ mark the pods of a Run: only the scheduler"
 	annotationsSay = "sets or changes annotations under rq.davidlangworthy.io/ other than those that users write"
-	ownersSay      = "metadata.ownerReferences: by them a pod with labels under rq.davidlangworthy.io/ belongs to its Run"
+	ownersSay      = "metadata.ownerReferences: they tie a pod with labels under rq.davidlangworthy.io/ to its Run"
 	forgedRecord   = `'{"spareUID":"zz","node":"$NODE","budget":"$NS-next","envelope":"all","relation":"own"}'`
 )
 
@@ -101,10 +101,10 @@ func attemptsOnPods() []attempt {
 		{"a replacement's annotation", "{metadata: {annotations: {rq.davidlangworthy.io/replaces: " + forgedRecord + "}}}",
 			annotationsSay},
 		{"another annotation of ours", "{metadata: {annotations: {rq.davidlangworthy.io/anything: x}}}", annotationsSay},
-		{"no owner any more", "{metadata: {ownerReferences: null}}", ownersSay, "delete it, or its Run"},
+		{"no owner any more", "{metadata: {ownerReferences: null}}", ownersSay, "delete it or its Run"},
 		{"another owner beside its Run",
 			"{metadata: {ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: kube-root-ca.crt, uid: " +
-				"00000000-0000-0000-0000-000000000001}]}}", ownersSay, "delete it, or its Run"},
+				"00000000-0000-0000-0000-000000000001}]}}", ownersSay, "delete it or its Run"},
 	} {
 		rows = append(rows, attempt{by: "tenant", try: "to a pod of a Run: " + c[0], how: patches(minePod, c[1]),
 			refused: c[2:]})

@@ -29,7 +29,7 @@ func (c *cluster) audits(ctx context.Context) error {
 	}
 	var told []string
 	for line := range strings.SplitSeq(c.Scheduler.LogTail(100000), "\n") {
-		if strings.Contains(line, "The audit has found something") {
+		if strings.Contains(line, "The audit found a problem") {
 			told = append(told, line)
 		}
 	}

@@ -54,35 +54,35 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Check that no GPU is held twice, unpaid for or miscounted, from the objects in the API",
-		Long: `Check that no GPU is held twice, unpaid for or miscounted, from the objects in the API: nodes, pods, Runs,
-Budgets, GPU leases, Reservations, and the records of GPU leases that are settled. Nothing is asked of the
-scheduler, which need not run.
+		Long: `Check that no GPU is held twice, unpaid for or miscounted. The command reads the objects in the API: nodes,
+pods, Runs, Budgets, GPU leases, Reservations, and the records of settled GPU leases. It does not ask the scheduler,
+which need not be running.
 
   I1   No GPU is held twice, and no node holds more than it has.
   I2   Every bound pod of a Run has exactly one open GPU lease, on its own node, and every open GPU lease its pod.
-  I3   What an envelope pays for is within its limits, overdraft apart.
+  I3   What an envelope pays for is within its limits, not counting overdraft.
   I4   A closed GPU lease says when and why it ended, and does not change.
   I5   A Run that has ended, or is gone, holds nothing.
   I6   A group lies in one domain.
-  I7   A Run that runs has its least width, unless a rank is being replaced.
-  I8   The GPUs and GPU-hours in the status of each Budget are what its GPU leases and its record add up to.
-  I9   No gang is bound in part past its deadline.
-  I10  Nobody was cut for a Run that did not start, unless it is known why.
+  I7   A running Run has at least its minimum width, unless a rank is being replaced.
+  I8   The GPUs and GPU-hours in the status of each Budget equal the sum of its GPU leases and its record.
+  I9   No gang is partly bound past its deadline.
+  I10  No Run was cut for a Run that did not start, unless the reason is recorded.
   I11  Every other pod that jobtree placed and that holds GPUs has exactly one payer.
-  I12  No GPU lease was closed while its pod lives.
-  R21  What Reservations have published of their lotteries verifies.
+  I12  No GPU lease was closed while its pod was alive.
+  R21  The lottery records that Reservations have published are valid.
 
-Everything is read twice, --wait apart, and what only one look has is not reported: objects that belong together are
-written one after the other. What is as it may be, and still worth knowing, has the level information.
+Everything is read twice, with --wait in between. What is found only once is not reported, because objects that belong
+together are written one after the other. Findings that are legal but worth knowing have the level information.
 
-Whoever runs this needs to list nodes, pods, Runs, Budgets, GPU leases and Reservations everywhere, and ConfigMaps in
+You need the right to list nodes, pods, Runs, Budgets, GPU leases and Reservations everywhere, and ConfigMaps in
 jobtree-system: the ClusterRole and the Role jobtree-auditor.
 
 With -o json or yaml the same is printed as data: at, read (how many of each kind), findings[] (invariant, level,
 objects[] (kind, namespace, name), message, remedy), violations (how many by invariant, 0 included), unread[] (what was
 guessed).
 
-The exit code is 1 if there is a violation, and 7 if what is needed could not be read.`,
+The exit code is 1 if there is a violation, and 7 if something needed could not be read.`,
 		Example: `  kubectl runs audit
 
   # Which invariants are violated, for a script
@@ -222,7 +222,8 @@ func writeAudit(out io.Writer, report *auditReport, form session.Form) error {
 	for _, n := range report.Violations {
 		violations += n
 	}
-	fmt.Fprintf(&text, "%s in %s, %s, %s, %s, %s, %s and %s of settled ones\n", view.Counted(violations, "violation"),
+	fmt.Fprintf(&text, "%s in %s, %s, %s, %s, %s, %s and %s of settled GPU leases\n",
+		view.Counted(violations, "violation"),
 		view.Counted(r.Nodes, "node"), view.Counted(r.Pods, "pod"),
 		view.Counted(r.Runs, "Run"), view.Counted(r.Budgets, "Budget"), view.Counted(r.Reservations, "Reservation"),
 		view.Counted(r.Leases, "GPU lease"), view.Counted(r.Records, "record"))

@@ -36,7 +36,7 @@ func TestAuditText(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := "0 violations in 4 nodes, 1 pod, 2 Runs, 1 Budget, 0 Reservations, 7 GPU leases and 0 records of " +
-		"settled ones\n"; text.String() != want {
+		"settled GPU leases\n"; text.String() != want {
 		t.Errorf("printed %q, want %q", text.String(), want)
 	}
 }

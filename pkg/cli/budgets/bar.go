@@ -43,7 +43,7 @@ func drawBar(p *view.Palette, e *envelopeUsage, cells int) string {
 // numbers says what a bar shows, in so many columns: what is used and free at least.
 func (e *envelopeUsage) numbers(columns int) string {
 	if e.ObservedAt == nil {
-		return fmt.Sprintf("%d GPUs, not looked at yet", e.Concurrency)
+		return fmt.Sprintf("%d GPUs, not processed yet", e.Concurrency)
 	}
 	words := []string{fmt.Sprintf("%d of %d used", e.held(), e.Concurrency)}
 	for _, part := range []struct {

@@ -24,7 +24,7 @@ func Command(s *session.Session) *cobra.Command {
 		Short:      "See what owners may hold, what they hold, and who would pay for a Run",
 		Long: `See what owners may hold (budgets.rq.davidlangworthy.io), what is held and spent, and who would pay for a Run.
 
-The numbers are those that the scheduler keeps in the status of each Budget. To edit Budgets use "kubectl edit
+The numbers come from the status of each Budget, which the scheduler keeps. To edit Budgets, use "kubectl edit
 budget".`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -54,15 +54,15 @@ func usageCommand(s *session.Session) *cobra.Command {
 		Short: "Show what is held of each envelope, and the GPU-hours spent and left",
 		Long: `Show what is held of each envelope of each Budget, and the GPU-hours spent and left.
 
-Every GPU that is held counts once: OWNED by the owner's own Runs, lent to its FAMILY or LENT to borrowers outside it,
-held by a SPARE, or OVERDRAFT: beyond what the envelope allows, after an edit or when its window closed or its GPU-hours
-ran out. FREE may still be taken. GPU-HOURS SPENT and LEFT are counted in the envelope's window and carried on to now at
-the present rate; RUNS OUT is when that rate spends what is left, if it does so before the window ends.
+Every GPU that is held counts once: as OWNED by the owner's own Runs, as used by its FAMILY, as LENT to borrowers
+outside the family, as SPARE, or as OVERDRAFT. Overdraft is what exceeds the envelope after an edit, or once its window
+has closed or its GPU-hours have run out. FREE may still be taken. GPU-HOURS SPENT and LEFT count the envelope's window
+up to now, at the present rate. RUNS OUT is when that rate uses up what is left, if that is before the window ends.
 
-LOST are the GPU-hours of work that was lost, since it was saved last, with GPU leases that closed in the envelope's
-window, whether these are still kept or not. -o wide tells by whose doing: the Node's, the Program's, a User's, or the
-Scheduler's, whose cuts are. It is told of the envelope that paid for the rank which ended, with what the Run's other
-ranks lost by that, whoever paid for them.
+LOST is the GPU-hours of work that was not saved when GPU leases closed within the envelope's window, whether these
+leases are still kept or not. -o wide shows the cause: Node, Program, User, or Scheduler (cuts). The loss is counted for
+the envelope that paid for the rank that ended, and includes what the Run's other ranks lost by it, whoever paid for
+them.
 
 With -o json or yaml the same is printed as data:
 
@@ -73,15 +73,15 @@ With -o json or yaml the same is printed as data:
                     spentGPUHours, leftGPUHours, promisedGPUHours, hourlyGPUHours, lostGPUHours, and lostByCause[] of
                     cause and gpuHours; runsOut
   aggregateCaps[]   owner, budget, cap, flavor, envelopes[], maxConcurrency, usedGPUs, freeGPUs, and GPU-hours as above,
-                    but for those that were lost
-  conditions[]      owner, budget, type (Overdrawn or Circular), reason, message: of Budgets with which something is
-                    wrong
+                    except those that were lost
+  conditions[]      owner, budget, type (Overdrawn or Circular), reason, message: of Budgets that have a problem
 
-GPUs are whole numbers; GPU-hours are decimals with five places, cut off. What has no limit has no max, left or free.`,
+GPUs are whole numbers. GPU-hours are decimals with five places, rounded down. Without a limit there is no max, left or
+free.`,
 		Example: `  # One team and all below it, as a tree
   kubectl runs budgets usage --owner 'org:ai*' --tree
 
-  # GPUs that can be had now, by flavor
+  # GPUs that are free now, by GPU type
   kubectl runs budgets usage -o json | jq '.envelopes | group_by(.flavor)[] | {(.[0].flavor): map(.freeGPUs) | add}'`,
 		Args: cobra.NoArgs,
 		RunE: s.RunE(u.run),
@@ -98,7 +98,7 @@ func (u *budgetUsage) run(ctx context.Context, _ []string) error {
 		return err
 	}
 	if format := *u.output.Flags.OutputFormat; u.tree && format != "" {
-		return session.Fail(session.ExitUsage, "--tree is for people: it has no --output %s; leave one of them out", format)
+		return session.Fail(session.ExitUsage, "--tree cannot be combined with --output %s: leave one of them out", format)
 	}
 	c, _, _, err := u.Connect()
 	if err != nil {

@@ -166,14 +166,14 @@ func (a *payerAnswer) verdict() string {
 	case a.HeldGPUs > 0:
 		return fmt.Sprintf("all its %d GPUs are paid for.", a.HeldGPUs)
 	case a.Phase != rqv1.RunPending:
-		return "it needs no GPUs any more."
+		return "it no longer needs GPUs."
 	case !a.Looked:
 		return "who would pay is not known yet. " + view.NotLooked
 	case len(a.Payers) > 0:
-		return fmt.Sprintf("all %d %s GPUs that it still needs could be paid for; what it waits for is room.", a.WantedGPUs,
+		return fmt.Sprintf("all %d %s GPUs that it still needs could be paid for; it waits for free GPUs.", a.WantedGPUs,
 			a.Flavor)
 	}
-	return "who pays is not what it waits for."
+	return "it does not wait for a Budget."
 }
 
 // changesInWords says what would help, and of each thing what it leaves short.

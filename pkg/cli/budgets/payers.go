@@ -23,14 +23,14 @@ func coverCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain RUN",
 		Short: "Say who would pay for a Run, in which order, and what stops each of them",
-		Long: `Say who pays for a Run and, while it waits, who was asked to pay: envelope by envelope in the order in which
-they are asked, its owner's own, its siblings', its ancestors', then its sponsors' as listed. Who was asked, and what
-would help, is what the scheduler has published in status.refusal of the Run when it was tried last.
+		Long: `Say who pays for a Run. For a waiting Run, say which envelopes were asked to pay, in the order in which they
+are asked: those of its owner, of siblings, of ancestors, and of sponsors as the Run lists them. Who was asked and what
+would help comes from status.refusal of the Run, which the scheduler wrote at its last attempt.
 
-FREE is what the envelope's concurrency leaves now, PAYS what it pays for now, TAKES what it would pay for of what the
-Run needs at its narrowest, and STOPS what keeps it from more. An envelope pays only on nodes that match its SELECTOR.
-Of a sponsor that does not lend to the Run's owner nothing else is told.
-For a Run that nobody can pay for in full the answer begins with what is short and what would help.
+FREE is how many GPUs the envelope's concurrency leaves now. PAYS is what it pays for now. TAKES is what it would pay
+for of the Run's minimum width. STOPS is what keeps it from paying for more. An envelope pays only on nodes that match
+its SELECTOR. Of a sponsor that does not lend to the Run's owner, nothing else is shown. If the Run cannot be fully paid
+for, the answer begins with what is short and what would help.
 
 With -o json or yaml the same is printed as data: run, namespace, owner, phase, looked, flavor, heldGPUs, wantedGPUs,
 payableGPUs, shortGPUs, reason, message, changes[] (what, gpus), payers[] (step, relation, owner, budget, envelope,

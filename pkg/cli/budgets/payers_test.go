@@ -75,7 +75,8 @@ func TestPayers(t *testing.T) {
 	nobody := refused(clitest.RunOf("poor", 16, 0, clitest.Waits("NoBudget", "no Budget of owner org:ai:rai")),
 		rqv1.RunRefusal{Reason: "NoBudget", WantedGPUs: 16, ShortGPUs: 16,
 			Changes: []rqv1.RefusalChange{
-				{What: "ask for a Budget of org:ai:rai with an envelope of flavor H100-80GB and concurrency 16", GPUs: 16}}})
+				{What: "ask an administrator for a Budget of org:ai:rai with an envelope of flavor H100-80GB and " +
+					"concurrency 16", GPUs: 16}}})
 	for name, c := range map[string]struct {
 		run     rqv1.Run
 		leases  []rqv1.Lease

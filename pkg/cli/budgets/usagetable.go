@@ -42,7 +42,7 @@ func writeUsage(out io.Writer, u Usage, form session.Form) error {
 func (c *budgetCondition) inWords() string {
 	what := "is overdrawn"
 	if c.Type == rqv1.ConditionCircular {
-		what = "has parents in a circle"
+		what = "has circular parents"
 	}
 	return printers.EscapeTerminal(fmt.Sprintf("! Budget %s of %s %s (%s): %s", c.Budget, c.Owner, what, c.Reason,
 		c.Message))

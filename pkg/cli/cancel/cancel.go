@@ -37,21 +37,21 @@ func Command(s *session.Session) *cobra.Command {
 		Use:        "cancel RUN...",
 		SuggestFor: []string{"delete", "stop", "kill", "rm", "scancel"},
 		Short:      "End Runs, or take them out of the queue",
-		Long: `Cancel Runs, by deleting them. A Run that waits leaves the queue. The pods of a Run that runs are told to go
-and have their grace period to end; its GPUs are free when they are gone. Its GPU leases stay in the ledger.
+		Long: `Cancel Runs by deleting them. A waiting Run leaves the queue. The pods of a running Run are told to end and
+have their grace period; its GPUs are free when the pods are gone. Its GPU leases stay in the ledger.
 
-Before it cancels more than one Run the command asks, if it runs on a terminal. --yes answers. Without a terminal --all
-and -l need --yes; Runs that are named do not.
+On a terminal the command asks before it cancels more than one Run; --yes answers. Without a terminal, --all and -l need
+--yes, but Runs given by name do not.
 
-A Run that has ended is left as it is, since its pods still have what they printed. With --finished it is deleted, too.
-A Run that stands for others' pods, such as a JobSet's, ends when those are deleted; the command says how.`,
+A Run that has ended is left as it is, because its pods keep their logs. --finished deletes it too. A Run that
+represents pods of others, such as those of a JobSet, ends when those pods are deleted; the command says how.`,
 		Example: `  # Cancel a Run
   kubectl runs cancel hello
 
   # Cancel all Runs of a sweep
   kubectl runs cancel -l sweep=lr
 
-  # Delete a Run that has ended, and its pods with what they printed
+  # Delete a Run that has ended, its pods and their logs
   kubectl runs cancel hello --finished`,
 		Args: func(cmd *cobra.Command, names []string) error {
 			if chosen := c.all || c.selector != ""; chosen == (len(names) > 0) {

@@ -35,11 +35,11 @@ func Command(s *session.Session) *cobra.Command {
 		Short: "Pause and resume cuts, and call an activation off",
 		Long: `Pause and resume cuts, and call an activation off.
 
-A cut is a Run that is ended or shrunk because the date of another has come. While cuts are paused no such date is acted
-upon: it stands still, and what waits still starts when there is room. What has been decided before goes on unless it is
-called off. Lost nodes are replaced as ever.
+A cut ends or shrinks a Run to make room for another Run whose date has come. While cuts are paused, dates do not cause
+cuts: a Run whose date has come waits, and starts when there is room. Cuts that were already decided go on unless they
+are called off. Lost nodes are replaced as usual.
 
-What is said is kept in the ConfigMap jobtree-cuts in jobtree-system: whoever may patch it may brake.`,
+The ConfigMap jobtree-cuts in jobtree-system records this. Whoever may patch it may pause and call off cuts.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from status, pause, resume, call-off",
@@ -58,7 +58,7 @@ func cutsPauseCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause",
 		Short: "Stop all cuts until they are resumed",
-		Long: "Stop all cuts until they are resumed. Activations that have been decided go on: see " +
+		Long: "Stop all cuts until they are resumed. Cuts that were already decided go on: see " +
 			`"kubectl runs cuts call-off".`,
 		Example: "  kubectl runs cuts pause --because 'the fabric is being tested'",
 		Args:    cobra.NoArgs,
@@ -73,7 +73,7 @@ func cutsResumeCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume",
 		Short: "Resume cuts",
-		Long:  "Resume cuts. Dates that have come meanwhile are acted upon at once, the oldest Run's first.",
+		Long:  "Resume cuts. Runs whose dates have passed meanwhile get their turn at once, the oldest first.",
 		Args:  cobra.NoArgs,
 		RunE:  s.RunE(c.resume),
 	}
@@ -84,8 +84,8 @@ func cutsCallOffCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call-off RESERVATION | NAMESPACE/RESERVATION",
 		Short: "Call off the cuts that a Reservation makes or is going to make",
-		Long: `Call off the cuts that a Reservation makes or is going to make. It is Canceled: what has not been told to end
-yet stays, and the Run that it was for gets no new date for reservationLead. It starts earlier if there is room.`,
+		Long: `Call off the cuts that a Reservation makes or is going to make. The Reservation is Canceled: Runs that have not
+been told to end stay, and the waiting Run gets no new date for reservationLead. It starts earlier if there is room.`,
 		Example: "  kubectl runs cuts call-off -n team big-r0 --because 'their paper is due'",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -228,11 +228,11 @@ func cutsStatusCommand(s *session.Session) *cobra.Command {
 		Long: `Show whether cuts are paused, and how many Runs were ended or shrunk for others in the last hour.
 
 With -o json or yaml the same is printed as data: paused, by, since, because, problem, cutsLastHour, activating[] (the
-Reservations that others leave for), calledOff[] with reservation and said.`,
+Reservations that are making room), calledOff[] with reservation and said.`,
 		Args: cobra.NoArgs,
 		RunE: s.RunE(c.status),
 	}
-	c.output = session.NewAnswerOutput(cmd, "json, yaml, name (of the Reservations that others leave for)")
+	c.output = session.NewAnswerOutput(cmd, "json, yaml, name (of the Reservations that are making room)")
 	return cmd
 }
 

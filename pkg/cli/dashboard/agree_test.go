@@ -187,8 +187,8 @@ func sameText(t *rapid.T, page facts, text string) {
 		t.Errorf("cells (-page +text):\n%s\n%s", diff, text)
 	}
 	for _, name := range shut {
-		if !strings.Contains(text, "\n  node "+name+" takes nothing new: ") {
-			t.Errorf("the text does not say why node %s takes nothing new:\n%s", name, text)
+		if !strings.Contains(text, "\n  node "+name+": ") {
+			t.Errorf("the text does not say why node %s is not in service:\n%s", name, text)
 		}
 	}
 	for _, r := range page.reservations {
@@ -196,7 +196,7 @@ func sameText(t *rapid.T, page facts, text string) {
 			t.Errorf("the text does not say when %s starts:\n%s", r.Run, text)
 		}
 	}
-	if got := strings.Count(text, " takes nothing new: "); got != len(shut) {
+	if got := strings.Count(text, "\n  node "); got != len(shut) {
 		t.Errorf("%d nodes take nothing new on the page, and %d in the text:\n%s", len(shut), got, text)
 	}
 }

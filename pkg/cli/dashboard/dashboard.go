@@ -41,8 +41,8 @@ Ctrl-C.
   Waiting   when each Run starts, what it lacks, and which Runs may be cut for it
   Lottery   the record of each draw, computed again in the browser
 
-The address that is printed can be opened once. Only programs of this machine can reach the page, on Linux only your
-own, and of them only the browser that has opened that address.`,
+The printed address can be opened once. Only programs on this machine can reach the page (on Linux, only your own), and
+only the browser that opened the address can read it.`,
 		Example: `  # On a machine without a browser: print the address, and forward the port with ssh -L 8001:127.0.0.1:8001
   kubectl runs dashboard --no-browser --port 8001
 

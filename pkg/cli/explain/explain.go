@@ -36,28 +36,28 @@ func Command(s *session.Session) *cobra.Command {
 		SuggestFor: []string{"status", "describe", "show", "why"},
 		Short:      "Explain the state of a Run, and check that a lottery was fair",
 		Long: `Say why a Run is where it is: what it asks for, what happened to it, what it waits for, which nodes its groups
-are on, who pays, what it has given back, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may
-do to it and have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels
+are on, who pays, what it has released, and what Reservations (reservations.rq.davidlangworthy.io) promise to it, may do
+to it and have done to it. The answer comes from the Run, its GPU leases (leases.rq.davidlangworthy.io), the labels
 of their nodes, the Reservations and the Events about the Run.
 
-With --verify the lottery of a Reservation is run again from its published record, and the record is called valid or
-not, with what differs. The name of a file ends in .yaml, .yml or .json or has a slash; "-" is standard input. A file
-needs no cluster: save one with "kubectl get reservation NAME -o yaml". Whether the commitment in it is the one that was
-published before the draw, only those can tell who saw it then.
+--verify runs the lottery of a Reservation again from its published record, and says whether the record is valid and
+what differs. The name of a file ends in .yaml, .yml or .json, or contains a slash; "-" is standard input. Checking a
+file needs no cluster: save one with "kubectl get reservation NAME -o yaml". Only somebody who saw the commitment before
+the draw can tell whether the file has the same one.
 
 With -o json or yaml, --verify prints reservation, namespace, run, state, verdict (valid, invalid or unrevealed),
 differs[], at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets,
 cut), cuts[].
 
-With --debug the scheduler that leads is asked for all that it knows of the Run and decides on, which is printed as
-JSON: send it along with a report of a Run that is stuck. Its decision can be made again from it. The question is a
-ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to create, read and delete.`,
+--debug asks the leading scheduler for everything that it knows about the Run, and prints that as JSON. Attach it when
+you report a Run that is stuck: the scheduler's decision can be repeated from it. The question is the ConfigMap
+jobtree-dump in jobtree-system, which you must be allowed to create, read and delete.`,
 		Example: `  kubectl runs explain trainer-64
 
   # The same as data
   kubectl runs explain trainer-64 -o json
 
-  # Was the draw fair that ended a Run of mine?
+  # Was the draw that ended my Run fair?
   kubectl runs explain --verify big-r0 -n rai
 
   # The same, anywhere, from a saved record
@@ -70,7 +70,7 @@ ConfigMap in jobtree-system, jobtree-dump, which whoever asks must be allowed to
 	cmd.Flags().StringVar(&e.verify, "verify", "",
 		`Run the lottery of this Reservation again, by name or from a file, and compare; "-" is standard input.`)
 	cmd.Flags().BoolVar(&e.debugs, "debug", false,
-		"For administrators: print as JSON all that the scheduler knows of the Run and decides on.")
+		"For administrators: print as JSON everything that the scheduler knows about the Run.")
 	session.Must(cmd.RegisterFlagCompletionFunc("verify", s.CompleteReservations))
 	return cmd
 }
@@ -142,7 +142,7 @@ func (e *explainer) read(ctx context.Context, c client.Client, key client.Object
 	if len(leases) > 0 {
 		nodes, err = e.nodes(ctx, c)
 		if apierrors.IsForbidden(err) { // so it is for most people
-			unread, err = append(unread, "Nodes: their domains are not shown, and when they were lost"), nil
+			unread, err = append(unread, "Nodes: their domains and the times of their losses are not shown"), nil
 		}
 		note("Nodes, which say in which domain they are and when they were lost", err)
 	}

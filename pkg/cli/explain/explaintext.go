@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -185,16 +186,16 @@ func writeHoldings(text *strings.Builder, e explanation, wide bool) {
 			h.Group, role, h.GPUs, domain, view.NodesInWords(h.Nodes, wide), h.Budget, h.Envelope, h.Payer)
 	}
 	if len(e.Gave) > 0 {
-		text.WriteString("\nGave back:\n")
+		text.WriteString("\nReleased:\n")
 	}
 	for _, g := range e.Gave {
-		fmt.Fprintf(text, "  %d GPUs (%s, GPU leases: %d), the last at %s\n", g.GPUs, g.Reason, g.Leases,
+		fmt.Fprintf(text, "  %d GPUs (%s, %s), last at %s\n", g.GPUs, g.Reason, view.Counted(g.Leases, "GPU lease"),
 			session.ClockToSecond(g.Last.Time, e.At.Time))
 	}
 	if len(e.Lost) > 0 {
-		text.WriteString("\nWork lost since it was last saved:\n")
+		text.WriteString("\nWork lost, because it was not saved:\n")
 	}
 	for _, w := range e.Lost {
-		fmt.Fprintf(text, "  %s GPU-hours because of: %s\n", w.GPUHours, w.Cause)
+		fmt.Fprintf(text, "  %s GPU-hours (%s)\n", view.Short(json.Number(w.GPUHours)), w.Cause)
 	}
 }

@@ -42,18 +42,18 @@ func (f *fleet) command() *cobra.Command {
 		Use:        "fleet",
 		SuggestFor: []string{"sinfo", "top", "gpus"},
 		Short:      "Show the fleet: what is free, and who is on which node",
-		Long: `Show the fleet: a row for each domain, in it a cell for each node, and in that a character for each GPU.
+		Long: `Show the fleet: a row for each domain, with a cell for each node and a character for each GPU.
 
   T    a GPU that the Run with this letter uses; the line below the picture says which Run that is
   t    a GPU that stands by for that Run
   #    a GPU of one of the other Runs, if there are more of them than letters
-  *    a GPU that a pod has which is not jobtree's
-  .    a free GPU; ":" if a Run that waits is going to start on that node
-  x    a free GPU of a node that takes nothing new ("kubectl runs nodes" says why)
-  !    a GPU that its node has and cannot give to anybody
+  *    a GPU of a pod that is not jobtree's
+  .    a free GPU; ":" if a waiting Run is going to start on that node
+  x    a free GPU of a node that is out of service or about to be ("kubectl runs nodes" says why)
+  !    a GPU that its node has but cannot allocate
 
-Of a fleet of more than 128 nodes the domains are shown, with a bar each; --nodes shows all nodes, --domains the
-domains. Who may not list nodes is shown the domains, as the scheduler publishes them: "#" is what is not free.
+A fleet of more than 128 nodes is shown as domains, with a bar each. --nodes shows all nodes, --domains only domains. If
+you may not list nodes, you see the domains as the scheduler publishes them: "#" is what is not free.
 
 With -o json or yaml the same is printed as data: levels[] (node labels), domains[] (domain[], gpuType, gpus, free,
 promised, nodes, outOfService), nodes[] (name, domain[], gpuType, state, why, since, leftOut, for[], spans[] with use,
@@ -68,7 +68,7 @@ run, tenant and gpus), runs[] (run, gpus, spare) and promises[] (run, at, nodes[
 	}
 	f.output = session.NewAnswerOutput(cmd, "json, yaml")
 	cmd.Flags().BoolVar(&f.nodes, "nodes", false, "Draw all nodes.")
-	cmd.Flags().BoolVar(&f.domains, "domains", false, "Draw domains, and no nodes.")
+	cmd.Flags().BoolVar(&f.domains, "domains", false, "Draw domains only.")
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "Keep running, and show the fleet whenever it changes.")
 	cmd.MarkFlagsMutuallyExclusive("nodes", "domains")
 	return cmd
@@ -99,7 +99,7 @@ func (f *fleet) look(ctx context.Context, c client.Client) (session.Shown, error
 	}
 	note := ""
 	for _, what := range unread {
-		note += fmt.Sprintf("Not read: %s\n", what)
+		note += fmt.Sprintf("Not shown: %s\n", what)
 	}
 	var out bytes.Buffer
 	switch {

@@ -58,7 +58,7 @@ func TestTheFleet(t *testing.T) {
 	for args, want := range map[string]string{
 		"": "  A  west/one   a1 JJJJJJJJ   a2 ........\n\n  J rai/JobSet/llm 8   . free 8\n",
 		"--domains": "  A  west/one   [################................] 8 of 16 GPUs free, 2 promised, 2 nodes\n\n" +
-			"  all together: 8 of 16 GPUs free, 2 promised, 2 nodes\n",
+			"  total: 8 of 16 GPUs free, 2 promised, 2 nodes\n",
 	} {
 		said := clitest.Do(t, server, Command, strings.Fields(args)...)
 		if diff := gocmp.Diff(clitest.Said{Out: want}, said); diff != "" {
@@ -80,7 +80,7 @@ func TestTheFleetOfAResearcher(t *testing.T) {
 	server.Readable = []string{"rai"}
 	said := clitest.Do(t, server, Command)
 	if said.Code != 0 || !strings.Contains(said.Out, "8 of 16 GPUs free, 2 promised, 2 nodes") ||
-		!strings.Contains(said.Err, "Not read: nodes, and who is on them: that takes the right") {
+		!strings.Contains(said.Err, "Not shown: nodes and the Runs on them; that needs the right") {
 		t.Errorf("%+v", said)
 	}
 	server = clitest.NewServer(t, objects(t)[:2]...)
@@ -102,7 +102,7 @@ func TestAPartOfTheFleet(t *testing.T) {
 	}
 	said := clitest.Do(t, server, Command)
 	if said.Code != 0 || !strings.Contains(said.Out, "a1 ........") ||
-		!strings.Contains(said.Err, "Not read: GPU leases of all namespaces") {
+		!strings.Contains(said.Err, "Not shown: GPU leases of all namespaces") {
 		t.Errorf("%+v", said)
 	}
 }
@@ -141,7 +141,7 @@ func TestTheFleetIsWatched(t *testing.T) {
 	want := "  A  west/one   a1 JJJJJJJJ   a2 ........\n\n  J rai/JobSet/llm 8   . free 8\n" +
 		"\n  A  west/one   a1 ........   a2 ........\n\n  . free 16\n" +
 		"\n  A  west/one   [################................] 8 of 16 GPUs free, 2 promised, 2 nodes\n\n" +
-		"  all together: 8 of 16 GPUs free, 2 promised, 2 nodes\n"
+		"  total: 8 of 16 GPUs free, 2 promised, 2 nodes\n"
 	if diff := gocmp.Diff(want, said.Out); diff != "" || looks != 7 {
 		t.Errorf("after %d looks (-want +got):\n%s", looks, diff)
 	}

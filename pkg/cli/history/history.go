@@ -37,14 +37,14 @@ func Command(s *session.Session) *cobra.Command {
 		SuggestFor: []string{"sacct", "accounting"},
 		Short:      "Show what Runs have used, how they ended and who paid",
 		Long: `Show the Runs that hold GPUs or held some, from the ledger: how they ended, how long they took, how many
-GPU-hours they are charged, and who pays. A Run stays in it when it is deleted.
+GPU-hours they are charged, and who pays. Deleted Runs are included.
 
-STATE is the Run's phase. Of a Run that is deleted it is how its last GPUs were given back: Canceled if that was by its
-deletion. ELAPSED is the time from the first GPU lease to the end of the last one, or until now. GPUS is the most that
-the Run had at a time, spares apart. PAYERS are the envelopes, the one that is charged most first.
+STATE is the Run's phase. For a deleted Run it is how its last GPUs were released: Canceled if the deletion did that.
+ELAPSED is the time from the first GPU lease to the end of the last one, or until now. GPUS is the largest number that
+the Run held at one time, without spares. PAYERS are the envelopes, the one that is charged most first.
 
 The scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days by default. For
-amounts as finance wants them see "kubectl runs leases -o csv".
+exact amounts for finance, see "kubectl runs leases -o csv".
 
 With -o json or yaml the same is printed as data: runs[] with namespace, run, uid, owner, state, started, ended,
 elapsedSeconds, gpus, gpuHours and payers[] (budget, envelope, owner, gpuHours).`,
@@ -62,7 +62,7 @@ elapsedSeconds, gpus, gpuHours and payers[] (budget, envelope, owner, gpuHours).
 	cmd.Flags().StringVar(&h.since, "since", "",
 		"Only Runs that held GPUs at any time since then: 12h, 30d, 2026-01-31 or 2026-01-31T00:00:00Z.")
 	cmd.Flags().StringVar(&h.owner, "owner", "", "Only Runs of this owner; a trailing * makes it a prefix.")
-	cmd.Flags().BoolVar(&h.mine, "mine", false, "Only Runs that you have submitted, of those that are not deleted.")
+	cmd.Flags().BoolVar(&h.mine, "mine", false, "Only Runs that you submitted and that still exist.")
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", s.CompleteOwners))
 	return cmd
 }

@@ -29,31 +29,30 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE",
 		Short: "Convert a batch script of Slurm, or workloads of Kueue, and print the result",
-		Long: `Print the Run that does what a batch script of Slurm does, or a workload of Kueue as jobtree schedules it. No
-cluster is asked, and nothing is created: look at what is printed, and submit or apply it.
+		Long: `Convert a Slurm batch script to a Run, or workloads written for Kueue to workloads for jobtree, and print the
+result. The command does not contact a cluster and creates nothing: review the output, then submit or apply it.
 
 The #SBATCH lines before the script's first command say what the Run asks for, as sbatch reads them. The script itself,
 from its first command on, becomes the command of the pods' container, in the image that --image names. There is one pod
 for each node of the job, with the GPUs that the script asks for on a node.
 
-What a Run has nothing for, and what the script uses that only Slurm has, is told on standard error: a warning for each,
-with its line and what to do instead. Directives that are malformed or contradict each other are refused, and those of
-PBS and LSF are not read.
+Options that a Run has no equivalent for, and features that only Slurm has, get a warning on standard error, with the
+line and what to do instead. Malformed or contradictory directives are refused. Directives of PBS and LSF are not read.
 
-A file of API objects, such as Jobs and JobSets, is taken for workloads of Kueue. Those that have the label
-kueue.x-k8s.io/queue-name get the owner that --queue-owner says for that queue, or --owner for all, as an annotation,
-and schedulerName: jobtree in their pod templates. What is Kueue's is taken out: the label, suspend: true, gates and
-finalizers. What it says that has no word here is told on standard error. Other objects are printed as they are.
+A file of API objects, such as Jobs and JobSets, is treated as workloads of Kueue. Objects with the label
+kueue.x-k8s.io/queue-name get an annotation with the owner that --queue-owner names for that queue, or --owner for all,
+and schedulerName: jobtree in their pod templates. What belongs to Kueue is removed: the label, suspend: true, gates and
+finalizers. What has no equivalent in jobtree is reported on standard error. Other objects are printed unchanged.
 
 FILE "-" is standard input.`,
 		Example: `  # Look at the Run that a script becomes
   kubectl runs import train.sbatch --owner org:ai:rai --gpu-type H100-80GB --image registry.example.com/rai/train:1.0
 
-  # Submit it, starting again from its checkpoint where it is cut or loses a node
+  # Submit it, with a checkpoint so that it starts again after a cut or the loss of a node
   kubectl runs import train.sbatch --owner org:ai:rai --image registry.example.com/rai/train:1.0 --checkpoint 30m |
     kubectl runs submit -f -
 
-  # Have jobtree schedule what was written for Kueue, and see first what would happen
+  # Convert a workload written for Kueue, and see what would happen before you apply it
   kubectl runs import jobset.yaml --queue-owner team-a=org:ai:rai > here.yaml
   kubectl runs plan -f here.yaml && kubectl apply -f here.yaml`,
 		Args: func(_ *cobra.Command, args []string) error {

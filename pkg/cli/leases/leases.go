@@ -35,27 +35,27 @@ func Command(s *session.Session) *cobra.Command {
 		Short:      "List GPU leases (leases.rq.davidlangworthy.io): who held which GPUs, and who paid",
 		Long: `List GPU leases: who held which GPUs from when to when, and which envelope of which Budget paid.
 
-There is a line for each Run and the envelope that pays, or with --pods and -o wide for each GPU lease. GPUS are those
-that are held now, and CLOSURES why GPU leases have closed.
+There is a line for each Run and payer, or with --pods and -o wide a line for each GPU lease. GPUS are held now;
+CLOSURES says why GPU leases have closed.
 
 A GPU lease is a leases.rq.davidlangworthy.io (short name gl), not the Lease of coordination.k8s.io. There is one for
-each pod of a Run. It stays when it is closed and when its Run is gone, so the name of a deleted Run is a good argument.
+each pod of a Run. GPU leases stay when they are closed and when their Run is deleted, so you can also name a deleted
+Run.
 
 PAYER is the Budget and its envelope, OWNER the owner of the Budget; RUN-OWNER, in the wide format, is the owner of
 the Run. GPU-HOURS are what is charged: the hours held times the GPUs times the rate, which is 1 except for spares and
 opportunistic work; an open GPU lease counts until now.
 
-With -o csv there is a line for each GPU lease under a header, quoted as RFC 4180 has it: namespace, run, run_owner,
-payer_owner, budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours,
-gpu_seconds, reason, closure_reason, lease, cause, lost_gpu_seconds. Hours have five decimals, cut off; gpu_seconds are
-what gpu_hours are made of, and exact: sums of these are what the Budgets are charged. lost_gpu_seconds are the work
-that the Run lost as the GPU lease closed, on all its GPUs, by the doing of cause. With --since a GPU lease that began
-earlier is still listed as a whole. The scheduler deletes GPU leases that have been closed for longer than its
-ledgerRetention, 30 days by default.`,
+-o csv prints a header and a line for each GPU lease, quoted as in RFC 4180: namespace, run, run_owner, payer_owner,
+budget, envelope, relation, role, node, gpus, start, end (empty while open), hours, rate, gpu_hours, gpu_seconds,
+reason, closure_reason, lease, cause, lost_gpu_seconds. Hours have five decimals, rounded down. gpu_seconds are exact:
+their sums are what Budgets are charged. lost_gpu_seconds is the work that the Run lost, on all its GPUs, when the GPU
+lease closed, and cause is what caused it. With --since, a GPU lease that began earlier is still listed as a whole. The
+scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days by default.`,
 		Example: `  # Who pays for a Run
   kubectl runs leases resnet-small
 
-  # On which nodes its pods are and were, and why each ended
+  # The nodes that its pods are and were on, and why each ended
   kubectl runs leases resnet-small --pods
 
   # What the owners below org:ai:rai pay for now, in all namespaces

@@ -51,9 +51,9 @@ func (l *runList) command() *cobra.Command {
 		Long: `List Runs (runs.rq.davidlangworthy.io): what they ask for, what they have, and where they are.
 
 WIDTH is GPUs in use / GPUs wanted, without spares. SPARES is spare GPUs that stand by / spare GPUs wanted at this
-width. MESSAGE begins with the risk that the Run is cut, or with when it starts. The wide format has these in columns
-of their own, and adds the change of width that is under way and which of the Run's nodes are to be out of service,
-and when. For more see "kubectl runs plan".`,
+width. MESSAGE begins with the risk that the Run is cut, or with its start. The wide format has separate columns for
+these, for the change of width in progress, and for planned maintenance of the Run's nodes. For more, see "kubectl runs
+plan".`,
 		Example: `  # What waits, and for what, in all namespaces
   kubectl runs list -A --phase Pending
 

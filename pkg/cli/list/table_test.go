@@ -32,7 +32,7 @@ func TestRunTable(t *testing.T) {
 	grows.UID, grows.Spec.SparesPerGroup = "grows", clitest.Ptr[int32](4)
 	grows.Status.Width.Desired, grows.Status.Width.Pending = 160, "Grow to 128"
 	grows.Status.Conditions = append(grows.Status.Conditions, metav1.Condition{Type: rqv1.ConditionMaintenanceAhead,
-		Status: metav1.ConditionTrue, Message: "maintenance of nodes of the Run is planned; n1 n2: maintenance from " +
+		Status: metav1.ConditionTrue, Message: "maintenance is planned for nodes of the Run; n1 n2: maintenance from " +
 			"2030-01-02T15:00:00Z on"})
 	grows.Status.AtRisk = []rqv1.RunRisk{{Reservation: "mm/big-r0", At: clitest.After(26 * time.Hour), Probability: "1",
 		Cuts: []rqv1.RiskCut{{Action: rqv1.CutShrink, GPUs: 32, Width: 64, Probability: "1"}}}}

@@ -47,17 +47,17 @@ func (l *logs) command() *cobra.Command {
 		Use:        "logs RUN",
 		SuggestFor: []string{"log", "output", "attach"},
 		Short:      "Show what the ranks of a Run print",
-		Long: `Show what a rank of a Run prints. Without --rank that is the rank that failed first, if the Run has failed, and
-otherwise rank 0. Standard error says which rank is shown, and why; standard output is what it prints and nothing else.
+		Long: `Show what a rank of a Run prints: the rank that --rank names, else the rank that failed first, else rank 0.
+Standard error says which rank is shown and why; standard output has only what the rank prints.
 
-With --all, or several ranks, each line begins with the rank.
+With --all or several ranks, each line begins with the rank.
 
-The pod of a rank that is started again or replaced takes what it printed with it. If a container was restarted in
-place, --previous shows what the one before printed.
+When a rank is replaced or started again in a new pod, the logs of the old pod are lost. If a container was restarted in
+the same pod, --previous shows the logs of the previous container.
 
-With -f the command waits for a Run that has not started yet.
+With -f, the command waits for a Run that has not started yet.
 
-It takes the right to get pods/log, which the role jobtree-researcher has.`,
+You need the right to get pods/log, which the role jobtree-researcher has.`,
 		Example: `  # What a Run prints from now on, or what made it fail
   kubectl runs logs hello -f
 

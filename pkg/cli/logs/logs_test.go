@@ -79,7 +79,7 @@ func TestWhatIsPrinted(t *testing.T) {
 			out:   "train-1 begins\ntrain-1 ends",
 			asked: map[string]string{"train-1": "log?container=side&previous=true&sinceSeconds=90&timestamps=true"}},
 		"one that was started again": {status: again, out: "train-0 begins\ntrain-0 ends",
-			err:   "(Error (container main, exit code 1)); what it printed before is gone",
+			err:   "(Error (container main, exit code 1)); its earlier logs are gone",
 			asked: map[string]string{"train-0": "log?container=main"}},
 		"a rank that is not there": {status: clitest.Runs(16), args: "--rank 0,5", code: session.ExitError,
 			out: "0: train-0 begins\n0: train-0 ends\n", err: "Run train has no rank 5: it has ranks 0 to 1",
@@ -150,7 +150,7 @@ func TestARunThatHasNotStarted(t *testing.T) {
 	server.Set(starting)
 	said = clitest.Do(t, server, quick, "train")
 	if said.Code != session.ExitError || !strings.Contains(said.Err, "rank 0 of Run train has printed nothing yet: "+
-		"pod train-0 on node n0 has not started (ContainerCreating)") {
+		"pod train-0 has not started on node n0 (ContainerCreating)") {
 		t.Errorf("%+v", said)
 	}
 }
@@ -168,7 +168,7 @@ func TestALogThatCannotBeRead(t *testing.T) {
 		return nil
 	}
 	said := clitest.Do(t, server, quick, "train", "--all")
-	for _, want := range []string{"the API server does not reach the kubelet of node n0, which keeps what rank 0 prints",
+	for _, want := range []string{"the API server cannot reach the kubelet of node n0, which keeps the output of rank 0",
 		`cannot get resource "pods/log"`, "ask an administrator for the right"} {
 		if said.Code != session.ExitError || !strings.Contains(said.Err, want) {
 			t.Errorf("%+v lacks %q", said, want)

@@ -59,8 +59,8 @@ func (l *logs) copy(ctx context.Context, s source, out io.Writer) error {
 	stream, err := request.Stream(ctx)
 	switch {
 	case err != nil && session.NodeUnreached(err):
-		return session.Fail(session.ExitError, "the API server does not reach the kubelet of node %s, which keeps what "+
-			"rank %d prints: %s", s.pod.Spec.NodeName, s.rank, session.Refusal(err))
+		return session.Fail(session.ExitError, "the API server cannot reach the kubelet of node %s, which keeps the "+
+			"output of rank %d: %s", s.pod.Spec.NodeName, s.rank, session.Refusal(err))
 	case err != nil:
 		return err
 	}

@@ -50,8 +50,8 @@ func (l *logs) choose(set *ranks.Set, wanted []int) (sources []source, waits str
 			return nil, "", err
 		}
 		if !ranks.Started(pod, container) {
-			waits = fmt.Sprintf("rank %d of Run %s has printed nothing yet: pod %s on node %s has not started%s", rank,
-				session.NameOf(set.Run), pod.Name, nodeOf(pod), reasonOf(pod, container))
+			waits = fmt.Sprintf("rank %d of Run %s has printed nothing yet: pod %s has not started%s%s", rank,
+				session.NameOf(set.Run), pod.Name, onNode(pod), reasonOf(pod, container))
 			problems = append(problems, session.Fail(session.ExitError, "%s", waits))
 			continue
 		}
@@ -86,7 +86,7 @@ func (l *logs) tell(set *ranks.Set, sources []source, why string) {
 	}
 	for _, s := range sources {
 		if d := set.LastDeath(s.rank); d != nil && d.Pod != s.pod.UID {
-			fmt.Fprintf(l.ErrOut, "Rank %d was started again after it had ended at %s (%s); what it printed before is gone\n",
+			fmt.Fprintf(l.ErrOut, "Rank %d was started again after it had ended at %s (%s); its earlier logs are gone\n",
 				s.rank, view.Clock(d.At, l.Now()), ranks.Words(d))
 		}
 	}
@@ -97,6 +97,14 @@ func nodeOf(pod *corev1.Pod) string {
 		return "-"
 	}
 	return pod.Spec.NodeName
+}
+
+// onNode says where a pod is; nothing before it has a node.
+func onNode(pod *corev1.Pod) string {
+	if pod.Spec.NodeName == "" {
+		return ""
+	}
+	return " on node " + pod.Spec.NodeName
 }
 
 // reasonOf says in brackets why a container has not started.

@@ -23,13 +23,13 @@ func Command(s *session.Session) *cobra.Command {
 		Short: "Announce planned maintenance of nodes, list it, and call it off",
 		Long: `Announce planned maintenance of nodes, list it, and call it off.
 
-From when it is announced, no new pod of a Run comes to such a node that might still be there when the maintenance
-starts: a Run with a maxDuration that ends before that still may. What runs there leaves shortly before, if there is
-room elsewhere; nobody is cut for it. Owners see it on their Runs, as condition MaintenanceAhead with the date, and Runs
-that wait are promised the node's GPUs from when it is over. Then the node is used again by itself.
+From the announcement on, such a node gets no new pods, except of Runs whose maxDuration ends before the maintenance
+starts. Ranks on the node move away shortly before it starts, if there is room elsewhere; no Run is cut for that. Owners
+see the date in the condition MaintenanceAhead of their Runs. Dates of waiting Runs count on the node again from the end
+of the maintenance. The node is then used again without further action.
 
-The announcement is kept on the Node, in the annotations rq.davidlangworthy.io/maintenance-start and -end: whoever may
-patch nodes may announce.`,
+The announcement is stored in the Node's annotations rq.davidlangworthy.io/maintenance-start and -end: whoever may patch
+nodes may announce maintenance.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return session.Fail(session.ExitUsage, "%q is not a command of %q; choose from set, list, cancel", args[0],
@@ -103,8 +103,8 @@ func cancelCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cancel [NODE...]",
 		Short: "Call off planned maintenance of nodes, or mark it as over",
-		Long: `Call off planned maintenance of nodes, or mark it as over: they are used again at once.
-A node that somebody has cordoned stays cordoned.`,
+		Long: `Call off planned maintenance of nodes, or mark it as over: the nodes are used again at once. A node that
+somebody has cordoned stays cordoned.`,
 		Example: `  # The rack is ready sooner than announced
   kubectl runs maintenance cancel -l topology.rack=r7`,
 		RunE: s.RunE(l.run),
@@ -133,7 +133,7 @@ func (l *canceler) run(ctx context.Context, names []string) error {
 		if err := annotate(ctx, c, node, nil, nil); err != nil {
 			return err
 		}
-		fmt.Fprintf(l.Out, "node %s: maintenance is called off\n", node.Name)
+		fmt.Fprintf(l.Out, "node %s: maintenance canceled\n", node.Name)
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func TestCancel(t *testing.T) {
 	server := rack(t)
 	said := clitest.Do(t, server, Command, "cancel", "-l", "rack=r7")
 	if diff := cmp.Diff("n1=/ n2=/ n3=/", windows(server)); diff != "" || said.Code != 0 ||
-		said.Out != "node n1: no maintenance was announced\nnode n2: maintenance is called off\n" {
+		said.Out != "node n1: no maintenance was announced\nnode n2: maintenance canceled\n" {
 		t.Errorf("%+v (-want +got):\n%s", said, diff)
 	}
 }

@@ -25,12 +25,12 @@ func setCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set [NODE...] --start TIME (--end TIME | --for DURATION)",
 		Short: "Announce when maintenance of nodes starts and ends",
-		Long: `Announce when maintenance of nodes starts and ends. What was announced for them before is replaced.
+		Long: `Announce when maintenance of nodes starts and ends. This replaces earlier announcements for these nodes.
 
---start is a time (RFC 3339) or a duration from now, 0s for now. Without --end and --for nobody knows when the
-maintenance is over, and the nodes stay out of use until "kubectl runs maintenance cancel".
+--start is a time (RFC 3339) or a duration from now; 0s is now. Without --end or --for the end is unknown, and the nodes
+stay out of use until "kubectl runs maintenance cancel".
 
-It takes the right to patch nodes.`,
+You need the right to patch nodes.`,
 		Example: `  # A rack goes down in an hour, for two hours
   kubectl runs maintenance set -l topology.rack=r7 --start 1h --for 2h
 

@@ -18,7 +18,7 @@ func RefusedInWords(s *session.Session, e Entry, err error) string {
 	case !errors.As(err, &status) || session.IsMissingKind(err):
 		return s.InWords(err).Error()
 	case apierrors.IsAlreadyExists(err):
-		return fmt.Sprintf("%v: %s exists already; delete it first or choose another name", e.From, describe(e.Object))
+		return fmt.Sprintf("%v: %s already exists; delete it first or choose another name", e.From, describe(e.Object))
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("%v: %s: %s; create the namespace first", e.From, describe(e.Object), session.Refusal(err))
 	}

@@ -92,7 +92,7 @@ func TestSayThatNodesAreLost(t *testing.T) {
 		"one that is Ready and known to be gone": {args: "fine --force", lost: "fine", told: []string{"node fine is lost"}},
 		"one that is not there": {args: "silent gone", code: session.ExitError,
 			told: []string{"there is no node gone", "kubectl runs nodes"}},
-		"one that is lost already": {args: "before", told: []string{"node before is recorded as lost already"}},
+		"one that is lost already": {args: "before", told: []string{"node before is already recorded as lost"}},
 		"one that a condition tells of, which would come back by itself": {args: "sick", lost: "sick",
 			told: []string{"node sick is lost"}},
 		"none": {code: session.ExitUsage, told: []string{"name nodes"}},

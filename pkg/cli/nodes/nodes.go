@@ -36,22 +36,22 @@ func Command(s *session.Session) *cobra.Command {
 		Short:   "List the nodes with GPUs, and which of them are lost or suspect",
 		Long: `List the nodes with GPUs and how they stand with jobtree:
 
-  Lost       its Runs have moved away, or ended; it is given nothing until somebody uncordons it or, if a checker's
-             condition told of the loss and nobody else has cordoned the node, until that is gone
-  HeldBack   it shows a sign of loss, but so do more nodes at once than nodeLossLimit allows: its Runs stay where
-             they are, and nothing new comes, until fewer do or "kubectl runs nodes lost" says that it is gone
+  Lost       its Runs have moved away or ended; it gets no pods until somebody uncordons it, or, if a health checker's
+             condition reported the loss and nobody else has cordoned the node, until that condition is gone
+  HeldBack   it shows a sign of loss, but so do more nodes at once than nodeLossLimit allows: its Runs stay, and it
+             gets no new pods, until fewer nodes do or "kubectl runs nodes lost" says that it is gone
   NotReady   its condition Ready is not True
   Cordoned   somebody has cordoned it
   Outage     maintenance of it is announced ("kubectl runs maintenance list")
-  Suspect    ranks have died there that live elsewhere, or of several owners, or it turned pods away: it is avoided
-             where there is a choice, for a day or until "kubectl runs nodes clear"
+  Suspect    ranks died there that run elsewhere, or ranks of several owners died there, or it rejected pods: it is
+             avoided if there is a choice, for a day or until "kubectl runs nodes clear"
   OK         none of these
 
-SINCE and WHY are from the record that the scheduler, or an administrator, has left on the node; with -o wide MARKS is
-how much speaks against it.
+SINCE and WHY come from the record that the scheduler or an administrator left on the node. With -o wide, MARKS counts
+the recorded incidents against the node.
 
 With -o json or yaml the same is printed as data: nodes[] with name, gpus, state, since, reason, message, cordoned,
-ready, and marks[] with at, why and message, all that speaks against the node, also from before it was cleared.`,
+ready, and marks[] with at, why and message: all recorded incidents, also those before it was cleared.`,
 		Example: `  # Nodes that are lost, and why
   kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Lost") | [.name, .since, .message] | @tsv'`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -19,10 +19,10 @@ func nodesClearCommand(s *session.Session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "clear NODE...",
 		Short: "Clear the suspicion of nodes, so that they are used like any other",
-		Long: `Say that what speaks against nodes is settled: they have been looked at, or mended. From then on they are used
-as any other, until something new speaks against them. What did stays in the record ("kubectl runs nodes -o yaml").
+		Long: `Clear the suspicion of nodes once they have been checked or repaired. They are used like any other node until a
+new incident. The old incidents stay in the record ("kubectl runs nodes -o yaml").
 
-It takes the right to patch nodes. A node that is cordoned or lost stays so: kubectl uncordon NODE.`,
+You need the right to patch nodes. A node that is cordoned or lost stays so: kubectl uncordon NODE.`,
 		Example: `  # All suspect nodes have passed their burn-in
   kubectl runs nodes clear $(kubectl runs nodes -o json | jq -r '.nodes[] | select(.state == "Suspect") | .name')`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -26,17 +26,17 @@ func nodesLostCommand(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lost NODE...",
 		Short: "Declare nodes lost, so that their Runs move away at once",
-		Long: `Say that nodes are gone. They are cordoned and recorded as lost, as the scheduler does with a node that it
-finds lost, and whatever their number: their pods are deleted without grace, and their ranks move to spares or other
-room. This is how losses go on that the scheduler holds back because too many nodes show signs at once.
+		Long: `Declare that nodes are gone. They are cordoned and recorded as lost, as if the scheduler had found them lost,
+however many they are: their pods are deleted without grace, and their ranks move to spares or free GPUs. Use this when
+the scheduler holds losses back because too many nodes show signs at once.
 
-Nobody asks the nodes. Make sure that nothing runs on them any more, by power or by network: a pod that does would go on
-beside its replacement. A node that is Ready and whose loss is not held back is refused without --force.
+The command does not check the nodes. Make sure that they are powered off or cut from the network: a pod that still runs
+there would run on beside its replacement. A node that is Ready and whose loss is not held back needs --force.
 
-A node that is lost already by a checker's condition is given back by itself when that is gone. Say that it is lost if
-you want to decide that yourself.
+A node that is lost because of a health checker's condition is used again when that condition is gone. Declare it lost
+to decide that yourself.
 
-It takes the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
+You need the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
 		Example: `  # A rack has lost its power
   kubectl runs nodes lost rack7-n1 rack7-n2 rack7-n3 rack7-n4 --because 'PDU 7b has failed'`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ It takes the right to patch nodes. To give a node back: kubectl uncordon NODE.`,
 		RunE: s.RunE(l.run),
 	}
 	cmd.Flags().StringVar(&l.because, "because", "", "The reason, for the record on the nodes.")
-	cmd.Flags().BoolVar(&l.force, "force", false, "Also nodes that are Ready and whose loss is not held back.")
+	cmd.Flags().BoolVar(&l.force, "force", false, "Allow nodes that are Ready and whose loss is not held back.")
 	return cmd
 }
 
@@ -69,11 +69,11 @@ func (l *nodesLost) run(ctx context.Context, names []string) error {
 		switch {
 		case recorded && told && reason == nodeloss.Condition: // nothing is left there: from now on a person gives it back
 		case recorded:
-			fmt.Fprintf(l.Out, "node %s is recorded as lost already\n", name)
+			fmt.Fprintf(l.Out, "node %s is already recorded as lost\n", name)
 			continue
 		case !held && !l.force && picture.Readiness(node) == corev1.ConditionTrue:
 			return session.Fail(session.ExitError,
-				"node %s is Ready and its loss is not held back: what runs on it would continue beside its replacement; drain "+
+				"node %s is Ready and its loss is not held back: its pods would keep running beside their replacements; drain "+
 					"it, or use --force if you know that it is gone", name)
 		}
 		nodes = append(nodes, node)

@@ -29,8 +29,8 @@ const (
 )
 
 // askedNote says what an answer of the scheduler's lacks.
-const askedNote = "you may not read the nodes and the Runs of all namespaces, so the scheduler was asked: " +
-	"it does not name nodes, payers and the Runs that may be cut"
+const askedNote = "you may not read nodes and the Runs of all namespaces, so this is the scheduler's answer: " +
+	"it names neither nodes nor payers nor the Runs that may be cut"
 
 // scheduler has the scheduler say what would happen, for who may not read what it decides from.
 func (p *planner) scheduler(ctx context.Context, c client.Client) (*oracle, error) {

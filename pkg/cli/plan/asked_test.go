@@ -75,13 +75,13 @@ func TestTheSchedulerIsAsked(t *testing.T) {
 		told     []string
 	}{
 		"it would start": {rqv1.RunForecast{GPUs: 16},
-			[]string{"rai/mine", "now, with 16 GPUs\n", "the scheduler was asked"}},
+			[]string{"rai/mine", "now, with 16 GPUs\n", "the scheduler's answer"}},
 		"it would wait": {rqv1.RunForecast{EarliestStart: &date, Message: "8 GPUs are short",
 			Expected: &rqv1.Forecast{DeficitGPUs: 8, Scope: "fabric.domain=A", Confidence: rqv1.ConfidenceConservative},
 			Refusal:  &rqv1.RunRefusal{Reason: "InsufficientGPUs"}},
 			[]string{"in 15m", "conservative", "8 GPUs in fabric.domain=A", "InsufficientGPUs: 8 GPUs are short"}},
 		"it would wait without a date": {rqv1.RunForecast{Message: "it never fits",
-			Refusal: &rqv1.RunRefusal{Reason: "NeverFits"}}, []string{"EARLIEST START", "none", "NeverFits: it never fits"}},
+			Refusal: &rqv1.RunRefusal{Reason: "NeverFits"}}, []string{"STARTS BY", "no date", "NeverFits: it never fits"}},
 	} {
 		server := asking(t, func(server *clitest.Server, run *rqv1.Run) {
 			run.Status.Forecast = &c.forecast

@@ -29,21 +29,21 @@ type planner struct {
 
 // told says what the command tells.
 const told = `Show when a Run starts, what stands in its way, and what is done about it, as its Reservation
-(reservations.rq.davidlangworthy.io) promises. Without a name, all Runs of the namespace that wait are drawn on a time
-axis, and those that have no date are listed with their place in line and the reason.
+(reservations.rq.davidlangworthy.io) promises. Without a name, all waiting Runs of the namespace are drawn on a time
+axis; those without a date are listed with their place in line and the reason.
 
-DEFICIT is what is short where the Run is going to start, REMEDIES is what is done about it, and CONFLICTS are the Runs
-that may be cut, with the odds of each. A Run that runs is shown with the Reservations that put it at risk. The Run
-starts before its date if there is room before. A Run that has no date is shown with its place in line, among the Runs
-that wait for its GPU type.
+STARTS BY is the Run's date: it starts earlier if there is room earlier. DEFICIT is how many GPUs are missing where the
+Run is going to start, REMEDIES is what is done about it, and MAY BE CUT lists the Runs that may be ended or shrunk,
+with the chance of each. A running Run is shown with the Reservations that put it at risk. A Run without a date is shown
+with its place in line, among the Runs that wait for its GPU type.
 
-With -f it says what would happen if the Runs of a file were submitted now, or the Jobs, JobSets, LeaderWorkerSets,
-RayClusters, MPIJobs, TrainJobs with their runtimes, pods and whatever else has a pod template were made: each group of
-their pods is planned as the Run that would stand for it.
-With --changes it says what would make a Run start now: fewer GPUs, no spares, another type. For both it
-reads the objects that the scheduler decides from, in all namespaces, and decides as it does; nothing is written. If
-you may not read these, -f asks the scheduler by a Run named what-if-..., which is suspended, holds nothing and is
-deleted at once; the answer then does not name nodes, payers and the Runs that may be cut.
+With -f, the command says what would happen if the objects of a file were created now: Runs, Jobs, JobSets,
+LeaderWorkerSets, RayClusters, MPIJobs, TrainJobs with their runtimes, pods, and anything else with a pod template. Each
+group of pods is planned as the Run that would represent it. With --changes, it says what would make a Run start now:
+fewer GPUs, no spares, another type. For both it reads the objects that the scheduler decides from, in all namespaces,
+and decides as the scheduler does; nothing is written. If you may not read these, -f asks the scheduler with a Run named
+what-if-..., which is suspended, holds nothing and is deleted at once; the answer then names neither nodes nor payers
+nor the Runs that may be cut.
 
 With -o json or yaml the same is printed as data:
 
@@ -60,7 +60,7 @@ With -o json or yaml the same is printed as data:
   changes[]             what, gpus: changes that would make it start now, each by itself
   maintenance           which nodes of the Run are to be out of service by plan, and when
   atRisk[], atRiskTotal reservation, at, countdownSeconds, probability of the first of them, and how many there are
-  notes[]               with -f, what was taken for granted
+  notes[]               with -f, what was assumed
   unread[]              what could not be read
 
 Without a name these are the items of runs[], earliest start first.`
@@ -92,7 +92,7 @@ func Command(s *session.Session) *cobra.Command {
 	}
 	p.output = session.NewAnswerOutput(cmd, "wide (no conflict and no node is left out), json, yaml, name")
 	cmd.Flags().StringArrayVarP(&p.files, "file", "f", nil,
-		`File, directory, or "-" for standard input: Runs, or what makes pods, that are not there yet.`)
+		`File, directory, or "-" for standard input: Runs, or objects that create pods, that do not exist yet.`)
 	cmd.Flags().BoolVar(&p.changed, "changes", false, "Look for changes to the Run that would make it start now.")
 	cmd.Flags().BoolVarP(&p.all, "all-namespaces", "A", false, "Show the waiting Runs of all namespaces.")
 	return cmd
@@ -103,7 +103,7 @@ func (p *planner) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if p.all && len(args) > 0 {
-		return session.Fail(session.ExitUsage, "a Run's name is a name in one namespace: leave out -A or the name")
+		return session.Fail(session.ExitUsage, "a Run's name belongs to one namespace: leave out -A or the name")
 	}
 	if len(p.files) > 0 && (p.all || len(args) > 0) {
 		return session.Fail(session.ExitUsage, "-f asks about Runs that have not been submitted: leave out -A and the name")

@@ -100,7 +100,7 @@ func writePlan(out io.Writer, a planAnswer, form session.Form) error {
 	} else if a.StartsNow != nil {
 		facts = append(facts, view.Fact{Label: "starts", Lines: a.StartsNow.lines(form.Wide)})
 	} else if a.Phase == rqv1.RunPending {
-		facts = append(facts, view.Fact{Label: "earliest start", Lines: view.Only("none")},
+		facts = append(facts, view.Fact{Label: "starts by", Lines: view.Only("no date")},
 			view.Fact{Label: "in line", Lines: view.Only(view.PlaceInLine(a.Queue, a.GPUType, a.At.Time))})
 	}
 	var risks []string

@@ -82,7 +82,7 @@ func (p *planner) theirs(ctx context.Context, c client.Client, types []string, o
 	}
 	for i := range out {
 		if out[i].alike > 0 {
-			out[i].notes = append(out[i].notes, fmt.Sprintf("there would be %d more like it, and each is asked about by itself",
+			out[i].notes = append(out[i].notes, fmt.Sprintf("there would be %d more like it; each is planned by itself",
 				out[i].alike))
 		}
 	}
@@ -181,8 +181,8 @@ func mayPay(ctx context.Context, c client.Client, pod *corev1.Pod, owner rqv1.Ow
 		Spec: group.MayPay(pod, owner)}
 	switch err := c.Create(ctx, review); {
 	case apierrors.IsForbidden(err):
-		return "", fmt.Sprintf("whether service account %s may spend as %s, which you have no right to ask: its pods stay "+
-			"Pending if it may not", group.AccountOf(pod), owner)
+		return "", fmt.Sprintf("whether service account %s may spend as %s, which you may not check: if it may not, its "+
+			"pods stay Pending", group.AccountOf(pod), owner)
 	case err != nil:
 		return "", fmt.Sprintf("whether service account %s may spend as %s: %s", group.AccountOf(pod), owner,
 			session.Refusal(err))

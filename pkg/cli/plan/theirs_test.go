@@ -87,7 +87,7 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 			"there would be 2 more like it", "Job/train makes no pods while spec.suspend is true"}},
 		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},
 		"nobody pays": {documents: []string{unpaid}, code: session.ExitError, told: []string{
-			"no owner is named who pays for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
+			"no owner is named to pay for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
 		"the namespace pays": {documents: []string{unpaid}, spoil: func(s *clitest.Server) {
 			s.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rai",
 				Annotations: map[string]string{"rq.davidlangworthy.io/owner": "org:ai:rai"}}})
@@ -104,8 +104,8 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 			"administrator"}},
 		"who may not ask": {documents: []string{jobSet}, spoil: func(s *clitest.Server) {
 			refusing(s, "create", "localsubjectaccessreviews")
-		}, told: []string{"now, with 16 GPUs", "whether service account default may spend as org:ai:rai, which you have no " +
-			"right"}},
+		}, told: []string{"now, with 16 GPUs", "whether service account default may spend as org:ai:rai, which you may not " +
+			"check"}},
 		"without schedulerName": {documents: []string{strings.Replace(jobSet, "schedulerName: jobtree, ", "", 1)},
 			code: session.ExitError, told: []string{"JobSet/llm: its pods are for another scheduler: add schedulerName: " +
 				"jobtree " +

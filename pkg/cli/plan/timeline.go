@@ -131,7 +131,7 @@ func waitBar(p *view.Palette, a *planAnswer, now time.Time, span time.Duration, 
 
 func datedTable(runs []planAnswer, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "GPUs", "Starts", "Confidence~1",
-		"+Earliest Start", "+Deficit")}
+		"+Starts By", "+Deficit")}
 	for i := range runs {
 		a := &runs[i]
 		starts := view.Countdown(a.EarliestStart, now)

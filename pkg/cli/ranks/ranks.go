@@ -111,14 +111,14 @@ func (s *Set) Pod(index int) (*corev1.Pod, error) {
 	}
 	name, ranks := session.NameOf(s.Run), s.Ranks()
 	if d := s.LastDeath(index); d != nil {
-		return nil, session.Fail(session.ExitError, "rank %d of Run %s has no pod any more, and what it printed is gone "+
+		return nil, session.Fail(session.ExitError, "rank %d of Run %s no longer has a pod, and its logs are gone "+
 			"with it; at %s it ended on node %s: %s", index, name, view.At(d.At), d.Node, Words(d))
 	}
 	switch {
 	case len(ranks) > 0 && !s.Run.Ended() && index > ranks[len(ranks)-1]:
 		return nil, session.Fail(session.ExitError, "Run %s has no rank %d: it has %s", name, index, inWords(ranks))
 	case s.Run.Ended():
-		return nil, session.Fail(session.ExitError, "rank %d of Run %s has no pod any more, and what it printed is gone "+
+		return nil, session.Fail(session.ExitError, "rank %d of Run %s no longer has a pod, and its logs are gone "+
 			"with it: the Run is %s%s", index, name, view.PhaseOf(s.Run), others(ranks))
 	case len(ranks) > 0:
 		return nil, session.Fail(session.ExitError, "rank %d of Run %s has no pod at the moment: it is being replaced%s",

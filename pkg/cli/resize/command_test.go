@@ -31,7 +31,7 @@ func TestResize(t *testing.T) {
 			edit: func(r *rqv1.Run) { r.Spec.Malleable.DesiredTotalGPUs = nil },
 			told: []string{"now wants 96 GPUs instead of 160"}},
 		"to what it desires": {verb: "grow", args: "trainer --to 128", desired: "128",
-			told: []string{"wants 128 GPUs already"}},
+			told: []string{"already wants 128 GPUs"}},
 		"by more than there are numbers": {verb: "grow", args: "trainer --by 2147483647", code: session.ExitError,
 			desired: "128",
 			told:    []string{"GPUs are too many; the most is malleable.maxTotalGPUs, 160"}},

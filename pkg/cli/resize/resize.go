@@ -26,8 +26,8 @@ func Grow(s *session.Session) *cobra.Command {
 		Use:   "grow RUN --by GPUS | --to GPUS",
 		Short: "Make a malleable Run wider",
 		Long: `Make a malleable Run wider, by raising spec.malleable.desiredTotalGPUs. The Run grows one step at a time,
-as room and money allow, and never into room that a Reservation is about to need. With --by the GPUs are counted from
-the width that the Run desires.`,
+as free GPUs and Budgets allow, and never takes GPUs that a Reservation is about to need. --by counts from the Run's
+target width.`,
 		Example: `  # Let a Run have all that its spec allows, 160 GPUs
   kubectl runs grow trainer --to 160`,
 	})
@@ -40,8 +40,8 @@ func Shrink(s *session.Session) *cobra.Command {
 		Use:   "shrink RUN --by GPUS | --to GPUS",
 		Short: "Make a malleable Run narrower",
 		Long: `Make a malleable Run narrower, by lowering spec.malleable.desiredTotalGPUs. The pods of the highest ranks
-are told to go and have the configured notice period, or their own grace period if that is longer, to end. With --by the
-GPUs are counted from the width that the Run has, or desires if that is less.`,
+are told to end and have the configured notice period, or their own grace period if that is longer. --by counts from the
+Run's current width, or from its target if that is less.`,
 		Example: `  # Give 32 GPUs back
   kubectl runs shrink trainer --by 32`,
 	})
@@ -76,7 +76,7 @@ func (r *resize) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if to == was {
-		fmt.Fprintf(r.Out, "Run %s wants %d GPUs already\n", session.NameOf(&run), to)
+		fmt.Fprintf(r.Out, "Run %s already wants %d GPUs\n", session.NameOf(&run), to)
 		return nil
 	}
 	patch := fmt.Appendf(nil, `{"spec":{"malleable":{"desiredTotalGPUs":%d}}}`, to)

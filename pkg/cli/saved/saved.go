@@ -26,11 +26,10 @@ func Command(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "checkpointed RUN",
 		Short: "Record that a Run has saved its work",
-		Long: `Record that a Run has saved its work, and when. Work that is lost later is counted from then on; who is cut for
-others does not depend on it. With --take-me the Run's pods, once they are told to go, are ended at once: they are done,
-and need no notice.
+		Long: `Record that a Run has saved its work, and when. Lost work is counted from that time. It does not affect which
+Runs are cut. With --take-me, the Run's pods are ended at once when they have to go, because they need no notice.
 
-A program says the same from inside its pod, by the annotations rq.davidlangworthy.io/saved-at and
+A program can do the same from inside its pod, with the annotations rq.davidlangworthy.io/saved-at and
 rq.davidlangworthy.io/take-me on its Run, or on its own pod for its rank alone.`,
 		Example: `  # From a script that has copied the last checkpoint
   kubectl runs checkpointed trainer

@@ -19,7 +19,7 @@ func TestRefused(t *testing.T) {
 		"#!/bin/bash\n\x7f":            "line 2: there is a control character",
 		"#!/bin/bash\n\xff":            "line 2: this is no UTF-8 text",
 		script("-J 'a b"):              "line 2: #SBATCH -J 'a b: the quote ' has no end: close it",
-		script("-G1", "four"):          `line 3: --four: "four" is no option`,
+		script("-G1", "four"):          `line 3: --four: "four" is not an option`,
 		script("-G1", "hetjob"):        "line 3: --hetjob: a job of several kinds of nodes is several Runs",
 		script("--nodes"):              "line 2: --nodes: the value is missing: write --nodes=VALUE",
 		script("-HN"):                  "line 2: --nodes: the value is missing",

@@ -65,8 +65,8 @@ func next(words []string) (options []Option, rest []string, problem string) {
 		return []Option{{Name: word}}, rest, "a job of several kinds of nodes is several Runs, which start apart: write a " +
 			"script for each"
 	}
-	return []Option{{Name: word}}, rest, fmt.Sprintf("%q is no option: write --NAME=VALUE, with quotes around a value "+
-		"that has blanks", word)
+	return []Option{{Name: word}}, rest, fmt.Sprintf("%q is not an option: write --NAME=VALUE, with quotes around a "+
+		"value that contains spaces", word)
 }
 
 // nextLong reads --NAME, --NAME=VALUE, or --NAME VALUE.

@@ -15,7 +15,7 @@ func NodeNamed(ctx context.Context, c client.Client, name string) (*corev1.Node,
 	node := &corev1.Node{}
 	err := c.Get(ctx, client.ObjectKey{Name: name}, node)
 	if apierrors.IsNotFound(err) {
-		return nil, Fail(ExitError, `there is no node %s; "kubectl runs nodes" lists those that there are`, name)
+		return nil, Fail(ExitError, `there is no node %s; "kubectl runs nodes" lists the nodes`, name)
 	}
 	return node, err
 }

@@ -34,7 +34,7 @@ const ExitCodesHelp = `Exit codes:
   0    done
   1    something was refused or could not be read or written; audit: an invariant is violated
   2    the command line is wrong
-  3    watch: a Run ended in another phase than awaited
+  3    watch: a Run ended in a phase other than the one awaited
   4    watch: the time given by --timeout has passed
   5    explain --verify: the record is not valid
   6    explain --verify: there is no draw to check, or not yet

@@ -56,7 +56,7 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 		return words, nil
 	}
 	if all := cmd.Flags().Lookup("all-namespaces"); all != nil && all.Changed {
-		return nil, Fail(ExitUsage, "%s is a name in one namespace: leave out -A", words[slashed])
+		return nil, Fail(ExitUsage, "%s is a name within one namespace: leave out -A", words[slashed])
 	}
 	c, namespace, _, err := s.Connect()
 	if err != nil {

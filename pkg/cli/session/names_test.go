@@ -81,7 +81,7 @@ func TestRunsByKindAndName(t *testing.T) {
 		"/llm":                              `!"/llm" does not name a Run: give its name, or KIND/NAME of its pods' `,
 		"jobset/":                           `!"jobset/" does not name a Run`,
 		"jobset/a/b":                        `!"jobset/a/b" does not name a Run`,
-		"-A jobset/llm":                     "!jobset/llm is a name in one namespace: leave out -A",
+		"-A jobset/llm":                     "!jobset/llm is a name within one namespace: leave out -A",
 	} {
 		said := clitest.Do(t, server, says, strings.Fields(typed)...)
 		problem, fails := strings.CutPrefix(want, "!")

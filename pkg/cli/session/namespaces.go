@@ -90,7 +90,7 @@ func (s *Session) TellRead(namespaces []string) {
 	if len(namespaces) == 1 {
 		what = "namespace " + namespaces[0]
 	}
-	fmt.Fprintf(s.ErrOut, "Read in %s only: you may not read all namespaces; name another one with -n.\n", what)
+	fmt.Fprintf(s.ErrOut, "Showing %s only: you may not read all namespaces; choose another one with -n.\n", what)
 }
 
 // knownNamespaces are those that somebody knows of who may not read all: those that there are, if he may list them, or

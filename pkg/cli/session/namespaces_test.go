@@ -44,7 +44,7 @@ func everywhere(s *session.Session) *cobra.Command {
 
 // TestWhoMayNotReadEverywhere reads where he may, of the namespaces that he knows, and is told which these are.
 func TestWhoMayNotReadEverywhere(t *testing.T) {
-	const only = "Read in namespaces aud, rai only: you may not read all namespaces; name another one with -n.\n"
+	const only = "Showing namespaces aud, rai only: you may not read all namespaces; choose another one with -n.\n"
 	var objects []client.Object
 	for _, namespace := range []string{"rai", "aud", "mm", "far"} {
 		run := clitest.RunOf("run", 8, 0, clitest.Runs(8))

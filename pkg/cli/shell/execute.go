@@ -47,7 +47,7 @@ func (v *visit) execute(ctx context.Context, pod *corev1.Pod, container string, 
 	case errors.As(err, &ended):
 		return &session.Failure{Code: ended.ExitStatus()}
 	case err != nil && session.NodeUnreached(err):
-		return session.Fail(session.ExitError, "the API server does not reach the kubelet of node %s, where rank %d is: %s",
+		return session.Fail(session.ExitError, "the API server cannot reach the kubelet of node %s, where rank %d runs: %s",
 			pod.Spec.NodeName, index, session.Refusal(err))
 	}
 	return err

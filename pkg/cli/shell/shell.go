@@ -36,10 +36,10 @@ func Shell(s *session.Session) *cobra.Command {
 		Use:        "shell RUN",
 		SuggestFor: []string{"ssh", "bash", "salloc"},
 		Short:      "Open a shell beside a rank of a Run",
-		Long: `Open a shell in the container of a rank, the lowest that has a pod unless --rank names one: bash, or sh in an
-image without it. The shell ends with the rank. The exit code is that of the shell.
+		Long: `Open a shell in the container of a rank: the lowest rank that has a pod, or the one that --rank names. It is
+bash, or sh in an image without bash. The shell ends with the rank. The exit code is that of the shell.
 
-It takes the right to create pods/exec, which the built-in role edit has.`,
+You need the right to create pods/exec, which the built-in role edit has.`,
 		Example: `  # Look at the GPUs of rank 3
   kubectl runs shell hello --rank 3`,
 		Args: session.RunNames(1, 1),
@@ -59,12 +59,12 @@ func Exec(s *session.Session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec RUN -- COMMAND [ARG...]",
 		Short: "Run a command beside a rank of a Run",
-		Long: `Run a command in the container of a rank, the lowest that has a pod unless --rank names one. Standard
-error says which rank that is if it is not rank 0. The exit code is that of the command. For a shell see
-"kubectl runs shell".
+		Long: `Run a command in the container of a rank: the lowest rank that has a pod, or the one that --rank names. If that
+is not rank 0, standard error says which it is. The exit code is that of the command. For a shell, see "kubectl runs
+shell".
 
-It takes the right to create pods/exec, which the built-in role edit has.`,
-		Example: `  # What the GPUs of rank 0 do
+You need the right to create pods/exec, which the built-in role edit has.`,
+		Example: `  # See what the GPUs of rank 0 are doing
   kubectl runs exec hello -- nvidia-smi
 
   # A debugger in rank 3, on a terminal
@@ -78,7 +78,7 @@ It takes the right to create pods/exec, which the built-in role edit has.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			v.command = args[1:]
 			if v.tty && !printers.IsTerminal(v.In) {
-				return session.Fail(session.ExitUsage, "standard input is no terminal: leave out -t")
+				return session.Fail(session.ExitUsage, "standard input is not a terminal: leave out -t")
 			}
 			return v.OnRuns(v.run)(cmd, args[:1])
 		},

@@ -70,7 +70,7 @@ func TestCommandsBesideARank(t *testing.T) {
 		"no such Run":  {make: Shell, args: "none", code: session.ExitError, err: `Run "none" not found`},
 		"no such rank": {make: Shell, args: "train --rank 7", code: session.ExitError, err: "has no rank 7: it has ranks 0"},
 		"two ranks":    {make: Shell, args: "train --rank 0-1", code: session.ExitUsage, err: "the number of one rank"},
-		"no terminal":  {make: Exec, args: "train -t -- top", code: session.ExitUsage, err: "is no terminal"},
+		"no terminal":  {make: Exec, args: "train -t -- top", code: session.ExitUsage, err: "is not a terminal"},
 		"a wrong name": {make: Shell, args: "train -c x", code: session.ExitUsage, err: "choose from main, side"},
 	} {
 		said := clitest.Ask(t, visited(t, c.exit), c.make, "typed", strings.Fields(c.args)...)

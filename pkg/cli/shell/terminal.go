@@ -19,7 +19,7 @@ const sizedEvery = 250 * time.Millisecond
 func (v *visit) takeTerminal(ctx context.Context, streams *remotecommand.StreamOptions) (restore func(), err error) {
 	in, isFile := v.In.(*os.File)
 	if !isFile || !term.IsTerminal(int(in.Fd())) {
-		return nil, session.Fail(session.ExitUsage, "standard input is no terminal: leave out -t")
+		return nil, session.Fail(session.ExitUsage, "standard input is not a terminal: leave out -t")
 	}
 	was, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {

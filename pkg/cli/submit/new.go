@@ -37,14 +37,14 @@ func New(s *session.Session) *cobra.Command {
 		SuggestFor: []string{"init", "srun"},
 		Short:      "Create a Run from one line, or print it as YAML",
 		Long: `Create a Run from one line: how many GPUs, in which image, which command. With -o yaml or json nothing is
-created: the Run is printed, to be kept in a file, changed and submitted.
+created: the Run is printed, so that you can save it in a file, change it and submit it.
 
-Without --owner the Run spends as the only owner as whom you may spend in the namespace, if there is just one. Without
---type it asks for the only type of GPU that the fleet has, if there is just one. Without a name it is given one that
-begins with "run-". Without --image its pods hold the GPUs and do nothing.
+Without --owner, the Run spends as the owner that you may spend as in the namespace, if there is only one. Without
+--type, it asks for the GPU type of the fleet, if there is only one. Without a name, it gets one that begins with
+"run-". Without --image, its pods hold the GPUs and do nothing.
 
-It then waits for the scheduler's first word, as "kubectl runs submit" does.`,
-		Example: `  # Train on 16 GPUs, two hours at most
+The command then waits for the scheduler's first answer, as "kubectl runs submit" does.`,
+		Example: `  # Train on 16 GPUs for at most two hours
   kubectl runs new hello --gpus 16 --image registry.example.com/train:1.0 --max-duration 2h -- torchrun train.py
 
   # Keep it as a file
@@ -80,7 +80,7 @@ It then waits for the scheduler's first word, as "kubectl runs submit" does.`,
 func (n *newRun) addFlags(cmd *cobra.Command) {
 	n.output = session.NewOutput(cmd, "created", "yaml, json")
 	flags := cmd.Flags()
-	flags.Int32Var(&n.gpus, "gpus", 0, "How many GPUs, in all.")
+	flags.Int32Var(&n.gpus, "gpus", 0, "Number of GPUs, in total.")
 	flags.StringVar(&n.gpuType, "type", "", "Type of the GPUs, such as H100-80GB.")
 	flags.StringVar(&n.owner, "owner", "", "Owner who pays, such as org:ai:rai.")
 	flags.StringVar(&n.image, "image", "", "Image of the container that runs the command.")
@@ -92,7 +92,7 @@ func (n *newRun) addFlags(cmd *cobra.Command) {
 		"Time after which the Run is ended, such as 2h or 3d; 0 for never.")
 	session.DurationVar(flags, &n.checkpoint, "checkpoint", 0,
 		"How often the program saves its work, such as 30m, so that it may be started again.")
-	flags.BoolVar(&n.opportunistic, "opportunistic", false, "Use GPUs that nobody needs, and give them back on demand.")
+	flags.BoolVar(&n.opportunistic, "opportunistic", false, "Use idle GPUs, and give them back on demand.")
 	flags.BoolVar(&n.suspend, "suspend", false, "Hold the Run back until it is resumed.")
 	session.DurationVar(flags, &n.wait, "wait", time.Second, waitUsage)
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", n.CompleteOwners))

@@ -32,7 +32,7 @@ func (s *submission) createInPlace(ctx context.Context, c client.Client, object 
 	case !was.Ended():
 		return refused
 	case !s.replace:
-		return session.Fail(session.ExitError, "Run %s/%s exists already and is %s; replace it with --replace-finished, or "+
+		return session.Fail(session.ExitError, "Run %s/%s already exists and is %s; replace it with --replace-finished, or "+
 			"choose another name", key.Namespace, key.Name, view.PhaseOf(&was))
 	}
 	err := c.Delete(ctx, &was, client.Preconditions{UID: &was.UID})

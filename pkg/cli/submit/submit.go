@@ -40,12 +40,12 @@ func Command(s *session.Session) *cobra.Command {
 		Short:      "Create Runs, and Budgets, from files",
 		Long: `Create Runs (runs.rq.davidlangworthy.io), and objects of jobtree's other kinds, from YAML or JSON.
 
-A file may be a directory, an address that begins with https:// or http://, or "-" for standard input; -f names files,
-too. An address with https:// may not lead to one without it. A file may hold several documents and Lists. Unknown
-fields, fields given twice and values of the wrong type are refused. Nothing is created before every file has been read
-and checked; after that each object is created on its own, so an object that the server refuses does not stop the
-others, and the exit code is 1. An object that exists already is refused; with --replace-finished a Run that has ended
-makes way for the one of its name, with what its pods printed.
+A file may be a directory, an address that begins with https:// or http://, or "-" for standard input; -f names files
+too. An https:// address may not redirect to one without TLS. A file may hold several documents and Lists. Unknown
+fields, duplicate fields and values of the wrong type are refused. Nothing is created before all files have been read
+and checked. Then each object is created separately: if the server refuses one, the others are still created, and the
+exit code is 1. An object that already exists is refused; with --replace-finished a Run that has ended is replaced, and
+its logs are deleted.
 
 The command then waits for the scheduler's first answer on each Run, a second at most or as --wait says, and prints it
 on standard error: that it runs, or why it waits and until when.`,

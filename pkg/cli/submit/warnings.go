@@ -18,8 +18,8 @@ import (
 )
 
 // unprotected is said of Runs that are lost if they are drawn.
-const unprotected = "declares neither runtime.checkpoint nor runtime.maxDuration: if it is drawn to make room for " +
-	"another Run, it does not start again"
+const unprotected = "sets neither runtime.checkpoint nor runtime.maxDuration: if the lottery draws it to make room " +
+	"for another Run, it fails and does not start again; if it saves its work, set runtime.checkpoint"
 
 // foretell says on standard error what whoever has submitted Runs would rather have known: that they leave parts of
 // nodes unused, or are lost if they are cut. Nothing is said where the scheduler has not published what that depends

@@ -19,8 +19,8 @@ func TestWarnings(t *testing.T) {
 	odd := strings.Replace(text(t, "odd", ""), "totalGPUs: 8", "totalGPUs: 20", 1)
 	safe := strings.Replace(text(t, "safe", ""), "spec:\n", "spec:\n  runtime: {checkpoint: 10m}\n", 1)
 	lost := func(which string) string {
-		return "Warning: " + which + " declares neither runtime.checkpoint nor runtime.maxDuration: if it is drawn to make " +
-			"room for another Run, it does not start again"
+		return "Warning: " + which + " sets neither runtime.checkpoint nor runtime.maxDuration: if the lottery draws it to " +
+			"make room for another Run, it fails and does not start again; if it saves its work, set runtime.checkpoint"
 	}
 	for name, c := range map[string]struct {
 		files     []string

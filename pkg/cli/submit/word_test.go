@@ -85,9 +85,9 @@ func TestAFinishedRunIsReplaced(t *testing.T) {
 	}{
 		"replaced": {rqv1.RunCompleted, "--replace-finished", 0, "another", "run.rq.davidlangworthy.io/a created"},
 		"only if asked": {rqv1.RunFailed, "", 1, "a-uid",
-			"exists already and is Failed; replace it with --replace-finished"},
+			"already exists and is Failed; replace it with --replace-finished"},
 		"it runs":        {rqv1.RunRunning, "--replace-finished", 1, "a-uid", "only Runs that have ended are replaced"},
-		"it runs, plain": {rqv1.RunRunning, "", 1, "a-uid", "exists already; delete it first or choose another name"},
+		"it runs, plain": {rqv1.RunRunning, "", 1, "a-uid", "already exists; delete it first or choose another name"},
 	} {
 		was := clitest.RunOf("a", 8, 0, rqv1.RunStatus{Phase: c.phase})
 		server := clitest.NewServer(t, &was)

@@ -28,10 +28,10 @@ func Suspend(s *session.Session) *cobra.Command {
 		Use:        "suspend RUN...",
 		SuggestFor: []string{"hold", "pause"},
 		Short:      "Hold Runs back, or make running ones give up their GPUs and wait",
-		Long: `Suspend Runs, by setting spec.suspend to true. A Run that waits is held back: it has no pods, no date and no
-room that is kept for it. A Run that runs gives up all of its GPUs: its pods are told to go and have their own grace
-period to end, and it starts anew when it is resumed, from its checkpoint if it has one. Either keeps its place by age.
-While a Run is suspended, "kubectl runs explain" says when it would start.`,
+		Long: `Suspend Runs by setting spec.suspend to true. A waiting Run is held back: it has no pods, no date and no
+reserved GPUs. A running Run gives up all of its GPUs: its pods are told to end and have their own grace period, and
+when it is resumed it starts again, from its checkpoint if it has one. Either keeps its place by age. While a Run is
+suspended, "kubectl runs explain" says when it would start.`,
 		Example: `  # Free the GPUs of a Run until tomorrow
   kubectl runs suspend trainer`,
 	})
@@ -44,8 +44,8 @@ func Resume(s *session.Session) *cobra.Command {
 		Use:        "resume RUN...",
 		SuggestFor: []string{"release", "unsuspend"},
 		Short:      "Resume suspended Runs",
-		Long: `Resume Runs, by setting spec.suspend to false. They are planned as all Runs that wait, in the order of their
-age.`,
+		Long: `Resume Runs by setting spec.suspend to false. They are planned like all waiting Runs, in the order of
+their age.`,
 		Example: `  kubectl runs resume trainer`,
 	})
 }

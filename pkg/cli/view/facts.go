@@ -12,6 +12,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
@@ -73,19 +74,23 @@ func (p *Promise) Facts(now time.Time, form session.Form) ([]Fact, error) {
 	for _, e := range p.PayingEnvelopes {
 		payers = append(payers, fmt.Sprintf("%s/%s (%d GPUs)", e.Budget, e.Envelope, e.GPUs))
 	}
+	estimate := p.Odds
+	if estimate == resolver.ExactOdds {
+		estimate = ""
+	}
 	return []Fact{
-		{"earliest start", Only(p.startInWords(now))},
+		{"starts by", Only(p.startInWords(now))},
 		{"deficit", Only(deficit)},
 		{"remedies", p.Remedies},
-		{"conflicts", conflicts},
-		{"odds", Only(p.Odds)},
-		{"slice", Only(p.sliceInWords(form.Wide))},
-		{"payers", payers},
+		{"may be cut", conflicts},
+		{"odds", Only(estimate)},
+		{"where", Only(p.sliceInWords(form.Wide))},
+		{"paid by", payers},
 		{"reservation", Only(reservation)},
 	}, nil
 }
 
-// startInWords is the earliest start, how far away it is and how sure.
+// startInWords is when the Run starts at the latest, how far away it is and how sure.
 func (p *Promise) startInWords(now time.Time) string {
 	words := Countdown(p.EarliestStart, now)
 	if p.State == rqv1.ReservationActivating {
@@ -120,7 +125,7 @@ func (p *Promise) conflictLines(form session.Form) ([]string, error) {
 	if !form.Wide && len(shown) > conflictsShown {
 		shown = shown[:conflictsShown]
 	}
-	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "Owner~1", "Action", "GPUs", "Odds")}
+	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "Owner~1", "Action", "GPUs", "Chance")}
 	for i := range shown {
 		c := &shown[i]
 		table.Rows = append(table.Rows, session.Row(nil, FullName(c.Run), string(c.Owner), string(c.Action),

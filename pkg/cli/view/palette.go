@@ -40,7 +40,7 @@ func BarsFor(out io.Writer) Palette {
 
 // Legend says what the cells of a bar mean, in lines of so many columns; 0 for one line.
 func (p *Palette) Legend(columns int) string {
-	words := [6]string{"own", "lent", "spare", "overdraft", "free", "shut by window, GPU-hours or an aggregate cap"}
+	words := [6]string{"own", "lent", "spare", "overdraft", "free", "closed by window, GPU-hours or an aggregate cap"}
 	parts := make([]string, len(words))
 	for i, word := range words {
 		parts[i] = p.Cells[i] + " " + word

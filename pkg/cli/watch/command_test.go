@@ -284,7 +284,7 @@ func TestWatchOfAllNamespaces(t *testing.T) {
 			t.Errorf("%s is not followed: %+v", want, said)
 		}
 	}
-	if strings.Contains(said.Out, "secret") || !strings.Contains(said.Err, "Read in namespaces mm, rai only") {
+	if strings.Contains(said.Out, "secret") || !strings.Contains(said.Err, "Showing namespaces mm, rai only") {
 		t.Errorf("%+v", said)
 	}
 	server.Readable = []string{}

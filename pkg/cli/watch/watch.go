@@ -41,10 +41,10 @@ func Command(s *session.Session) *cobra.Command {
 		SuggestFor: []string{"wait", "follow", "tail"},
 		Short:      "Follow Runs as they change",
 		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
-(leases.rq.davidlangworthy.io) that open, close or move: alike ones together, or with -o wide each. A Run's line shows
-GPUs in use / GPUs wanted, a change of width that is under way, and how many GPU leases are open: active ones of
-ranks, spare ones, and opportunistic ones of an opportunistic Run's shards. Without names all Runs of the
-namespace are followed until the command is interrupted.
+(leases.rq.davidlangworthy.io) that open, close or move: similar ones together, or each one with -o wide. A Run's line
+shows GPUs in use / GPUs wanted, a change of width that is under way, and how many GPU leases are open: active ones of
+ranks, spare ones, and opportunistic ones of an opportunistic Run's shards. Without names all Runs of the namespace are
+followed until the command is interrupted.
 
 With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they
 ended (3). With --until it ends when all of them are in that phase, or, for Running, past it. It goes on through
@@ -101,7 +101,7 @@ func (w *runWatch) run(ctx context.Context, names []string) error {
 
 func (w *runWatch) completeFlags(names []string) error {
 	if w.all && len(names) > 0 {
-		return session.Fail(session.ExitUsage, "names of Runs are names in one namespace: leave out -A or the names")
+		return session.Fail(session.ExitUsage, "Run names belong to one namespace: leave out -A or the names")
 	}
 	if w.until != "" {
 		if len(names) == 0 {

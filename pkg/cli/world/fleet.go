@@ -44,8 +44,8 @@ func ReadFleet(ctx context.Context, c client.Client, now time.Time) (f Fleet, un
 	err = c.List(ctx, &nodes)
 	switch {
 	case apierrors.IsForbidden(err) && lacks == "":
-		return Fleet{Levels: numbers.Levels, Domains: numbers.Domains}, []string{"nodes, and who is on them: that takes " +
-			"the right to list nodes, and GPU leases of all namespaces"}, nil
+		return Fleet{Levels: numbers.Levels, Domains: numbers.Domains}, []string{"nodes and the Runs on them; that needs " +
+			"the right to list nodes and the GPU leases of all namespaces"}, nil
 	case apierrors.IsForbidden(err):
 		return Fleet{}, nil, session.Fail(session.ExitError, "%s; nor could the scheduler's numbers be read: %s",
 			session.Refusal(err), lacks)
@@ -106,9 +106,9 @@ func readAround(ctx context.Context, c client.Client, o *picture.Objects) (unrea
 		into    client.ObjectList
 		what    string
 		options []client.ListOption
-	}{{&leases, "GPU leases of all namespaces: what they hold is shown as free", []client.ListOption{open}},
-		{&reservations, "Reservations of all namespaces: what is promised is not shown", nil},
-		{&pods, "pods of all namespaces: what pods use that are not jobtree's is shown as free",
+	}{{&leases, "GPU leases of all namespaces; their GPUs are shown as free", []client.ListOption{open}},
+		{&reservations, "Reservations of all namespaces; promised GPUs are not marked", nil},
+		{&pods, "pods of all namespaces; GPUs of pods that are not jobtree's are shown as free",
 			[]client.ListOption{bound}}} {
 		err := c.List(ctx, of.into, of.options...)
 		switch {

@@ -42,7 +42,7 @@ type Figures struct {
 const patience = 10 * time.Minute
 
 // decides is what the scheduler logs when it begins to.
-const decides = "This process decides from now on"
+const decides = "This process leads from now on"
 
 // Measure returns the figures without a past, and with one. The schedulers' logs are copied to files whose names begin
 // as told.

@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Budget says what an owner may hold: one or more envelopes, each a cap on GPUs of one flavor.
+// Budget says what an owner may hold: one or more envelopes, each a cap on GPUs of one type (its flavor).
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -49,7 +49,7 @@ type BudgetSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule=`self.all(o, o.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?(:[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$'))`,message=`parents must be owners: paths of lower-case names joined by colons, such as org:ai`
 	Parents []Owner `json:"parents,omitempty"`
-	// envelopes are the caps, each paying for GPUs of one flavor.
+	// envelopes are the caps. Each pays for GPUs of one type, its flavor.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -84,7 +84,7 @@ type Envelope struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`the name of an envelope must be lower-case letters, digits and dashes, such as west-h100`
 	Name string `json:"name"`
-	// flavor of GPU that the envelope pays for, as in a Run's resources.gpuType.
+	// flavor is the GPU type that the envelope pays for: the same name as in a Run's resources.gpuType.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`flavor must be a valid label value, such as H100-80GB`
@@ -125,7 +125,7 @@ type Envelope struct {
 
 // Lending is the policy under which an envelope pays for owners outside its family.
 type Lending struct {
-	// allow switches lending on.
+	// allow lets others borrow.
 	Allow bool `json:"allow"`
 	// to lists who may borrow: owners, prefixes such as org:ai:*, or * for everybody (rule R4). Default: nobody.
 	// +optional
@@ -152,7 +152,7 @@ type AggregateCap struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')`,message=`the name of an aggregate cap must be lower-case letters, digits and dashes, such as west-h100`
 	Name string `json:"name"`
-	// flavor of the envelopes under the cap.
+	// flavor is the GPU type of the envelopes under the cap.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`flavor must be a valid label value, such as H100-80GB`
@@ -194,10 +194,10 @@ type BudgetStatus struct {
 	// usedGPUs are held against the concurrency of all envelopes together.
 	// +optional
 	UsedGPUs int32 `json:"usedGPUs,omitempty"`
-	// overdraftGPUs are those of them that are beyond what the Budget allows.
+	// overdraftGPUs is the part of usedGPUs that exceeds what the Budget allows.
 	// +optional
 	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
-	// headroomGPUs may still be taken from all envelopes together, one by one.
+	// headroomGPUs is the sum of what may still be taken from each envelope.
 	// +optional
 	HeadroomGPUs int32 `json:"headroomGPUs,omitempty"`
 	// envelopes holds the usage of each envelope.
@@ -236,12 +236,12 @@ type EnvelopeStatus struct {
 	// spareGPUs are held by spares.
 	// +optional
 	SpareGPUs int32 `json:"spareGPUs,omitempty"`
-	// opportunisticGPUs are held by opportunistic Runs, beside the concurrency.
+	// opportunisticGPUs are held by opportunistic Runs; they do not count against concurrency.
 	// +optional
 	OpportunisticGPUs int32 `json:"opportunisticGPUs,omitempty"`
 	// headroomGPUs may still be taken by the owner and its family.
 	HeadroomGPUs int32 `json:"headroomGPUs"`
-	// lendableGPUs are those of them that may be lent to borrowers outside the family.
+	// lendableGPUs is the part of headroomGPUs that may be lent to borrowers outside the family.
 	// +optional
 	LendableGPUs int32 `json:"lendableGPUs,omitempty"`
 	// lendingGPUs are all that borrowers outside the family hold, overdraft and spares included: what
@@ -272,23 +272,23 @@ type GPUHours struct {
 	// opportunistic is what opportunistic Runs held, whatever they were charged.
 	// +optional
 	Opportunistic string `json:"opportunistic,omitempty"`
-	// lending is the part of spent that borrowers outside the family account for: what lending.maxGPUHours bounds.
+	// lending is the part of spent that is due to borrowers outside the family: what lending.maxGPUHours bounds.
 	// +optional
 	Lending string `json:"lending,omitempty"`
 	// promised to what runs: what is left of its maxDuration, or its next hour.
 	// +optional
 	Promised string `json:"promised,omitempty"`
-	// lendingPromised is the part of promised that borrowers outside the family account for.
+	// lendingPromised is the part of promised that is due to borrowers outside the family.
 	// +optional
 	LendingPromised string `json:"lendingPromised,omitempty"`
-	// left of maxGPUHours, what is promised not taken off. Absent when there is no cap.
+	// left of maxGPUHours, without deducting what is promised. Absent when there is no cap.
 	// +optional
 	Left string `json:"left,omitempty"`
 	// hourly is what is spent in an hour at the present rate.
 	// +optional
 	Hourly string `json:"hourly,omitempty"`
-	// lost is the work that was lost since it was last saved, with Leases that closed in the window, by cause (rule R45). What
-	// the other GPUs of a Run lost by the end of one is told where that was paid for. It is told of envelopes only.
+	// lost is the work that had not been saved when Leases closed in the window, by cause (rule R45). What the Run's other GPUs
+	// lost by the end of a rank counts for the envelope that paid for that rank. Set for envelopes only.
 	// +optional
 	// +listType=map
 	// +listMapKey=cause

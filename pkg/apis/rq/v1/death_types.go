@@ -27,7 +27,7 @@ const MostDeaths = 16
 
 // RunDeath is how a rank ended that failed.
 type RunDeath struct {
-	// pod that ended, by its UID: names are used again.
+	// pod that ended, by its UID, because names are reused.
 	Pod types.UID `json:"pod"`
 	// index of the rank, from 0.
 	// +kubebuilder:validation:Minimum=0
@@ -54,20 +54,19 @@ type RunDeath struct {
 	Message string `json:"message,omitempty"`
 	// at is when it ended.
 	At metav1.Time `json:"at"`
-	// restarts is how often the kubelet had started containers of the pod again by then, this time included; absent where it did
-	// not.
+	// restarts is how often the kubelet had restarted containers of the pod by then, including this time; absent if it had not.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Restarts int32 `json:"restarts,omitempty"`
-	// incident is the number of the incident that the death belongs to, from 1 (rule R34); absent where the program has not done it,
-	// or is not restarted.
+	// incident is the number of the incident that the death belongs to, from 1 (rule R34); absent if the program did not cause
+	// it or is not restarted.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Incident int32 `json:"incident,omitempty"`
-	// first says that the death was the first of its incident: it alone is blamed.
+	// first says that the death was the first of its incident, which alone is blamed.
 	// +optional
 	First bool `json:"first,omitempty"`
-	// action is what is done about it; absent where the Run ends with it, or the program has not done it.
+	// action is what is done about it; absent if the Run ends with it or the program did not cause it.
 	// +optional
 	Action RestartAction `json:"action,omitempty"`
 }
@@ -92,14 +91,15 @@ const DefaultRestarts = 3
 
 // RunRestarts says what is done when ranks die because of their program (rule R34).
 type RunRestarts struct {
-	// limit is how many incidents the Run survives that have no checkpoint interval (10 minutes where none is declared) of quiet
-	// between them. The deaths from the first until all ranks are ready again, and of 10 minutes, are one incident; a rank that was
-	// ready again and dies again begins another. 0 ends the Run with the first death. Default: 3 with a checkpoint, else 0.
+	// limit is how many incidents the Run survives if they follow each other without a checkpoint interval (10 minutes if none
+	// is declared) of quiet. All deaths from the first until all ranks are ready again, and for at least 10 minutes, are one
+	// incident; a rank that was ready again and dies begins another one. With 0 the first death ends the Run. Default: 3 with a
+	// checkpoint, else 0.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self >= 0 && self <= 100`,message=`runtime.restarts.limit must be 0 to 100`
 	Limit *int32 `json:"limit,omitempty"`
-	// onExitCodes says by the exit code of the container that failed first, 1 to 255, what is done: Restart, Move (the code means that
-	// the node is bad) or Fail (it would be of no use to try again). Default: Restart.
+	// onExitCodes maps exit codes, 1 to 255, of the container that failed first to what is done: Restart, Move (the code means
+	// that the node is bad) or Fail (trying again would not help). Default: Restart.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule=`self.all(code, code.matches('^([1-9]|[1-9][0-9]|1[0-9][0-9]|2[0-4][0-9]|25[0-5])$'))`,message=`runtime.restarts.onExitCodes must name exit codes from 1 to 255, such as "42": Fail`
@@ -108,14 +108,14 @@ type RunRestarts struct {
 
 // RunRestartsStatus tells of the incidents in which ranks of a Run died by their program's doing (rule R34).
 type RunRestartsStatus struct {
-	// incidents is how many there have been, each of them one restart; the last may be under way.
+	// incidents is how many there have been, each with one restart; the last restart may be in progress.
 	// +kubebuilder:validation:Minimum=1
 	Incidents int32 `json:"incidents"`
-	// counted is how many of them, the last ones, count against runtime.restarts.limit: those without a checkpoint interval of quiet
-	// between them.
+	// counted is how many of the latest incidents count against runtime.restarts.limit: those without a checkpoint interval of
+	// quiet between them.
 	// +kubebuilder:validation:Minimum=1
 	Counted int32 `json:"counted"`
-	// began is when the first rank died of the last incident.
+	// began is when the first rank of the last incident died.
 	Began metav1.Time `json:"began"`
 	// ready is when all ranks were ready again after that; absent while they are not.
 	// +optional

@@ -4,7 +4,7 @@ package v1
 type RunFundingStatus struct {
 	// ownedGPUs are paid by the owner's own envelopes.
 	OwnedGPUs int32 `json:"ownedGPUs"`
-	// borrowedGPUs are paid by anybody else: its family, which needs no leave to borrow, and its sponsors.
+	// borrowedGPUs are paid by others: by its family, which does not count against maxBorrowGPUs, and by sponsors.
 	BorrowedGPUs int32 `json:"borrowedGPUs"`
 	// sponsors are the others who pay.
 	// +optional

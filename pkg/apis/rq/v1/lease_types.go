@@ -153,25 +153,25 @@ type LeaseSpec struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Start metav1.MicroTime `json:"start"`
-	// until is when the Run's maxDuration ends it, as far as was known at the start. Default: open.
+	// until is when the Run's maxDuration ends, as known at the start. Default: open.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// admitted is when the Run was admitted, for a Lease that is opened later and replaces what the Run had before: by it a payer's
-	// overdraft goes (rule R8). Default: start.
+	// admitted is when the Run was admitted, if the Lease was opened later to replace what the Run had before. It decides which
+	// Leases count as overdraft (rule R8). Default: start.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Admitted *metav1.MicroTime `json:"admitted,omitempty"`
-	// flavor of the GPUs, which the envelope was for when the Lease was opened (rule R3). Default: that of the node.
+	// flavor is the GPU type that the envelope paid for when the Lease was opened (rule R3). Default: that of the node.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Flavor string `json:"flavor,omitempty"`
-	// attempt of the Run in which the Lease was opened, as the status of the Run counts them: by it is known what was held
-	// before the Run was last sent back to wait.
+	// attempt of the Run in which the Lease was opened, counted as in the status of the Run. It tells what was held before the
+	// Run last went back to waiting.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempt int32 `json:"attempt,omitempty"`
@@ -237,7 +237,7 @@ type LeaseStatus struct {
 	// closed is true once the GPUs are no longer held.
 	// +optional
 	Closed bool `json:"closed,omitempty"`
-	// ended is the instant at which the GPUs were given back.
+	// ended is the instant at which the GPUs were released.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
@@ -249,7 +249,7 @@ type LeaseStatus struct {
 	// cause of its end (rule R33).
 	// +optional
 	Cause EndCause `json:"cause,omitempty"`
-	// lost is the work that was lost with it (rule R45): what was done since it was saved last. Absent where none was.
+	// lost is the work that was lost with it (rule R45): what had been done since the last save. Absent if there was none.
 	// +optional
 	Lost *LeaseLost `json:"lost,omitempty"`
 }
@@ -259,8 +259,8 @@ type LeaseLost struct {
 	// gpuSeconds of the Lease's own GPUs.
 	// +kubebuilder:validation:Minimum=0
 	GPUSeconds int64 `json:"gpuSeconds"`
-	// othersGPUSeconds are those of the Run's other GPUs, which go on from what was saved last too. Of several Leases that
-	// close together one tells of them.
+	// othersGPUSeconds of the Run's other GPUs, which also continue from the last save. If several Leases close together, only
+	// one has this value.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	OthersGPUSeconds int64 `json:"othersGPUSeconds,omitempty"`

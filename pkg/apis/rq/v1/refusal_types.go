@@ -11,8 +11,8 @@ const (
 // RunRefusal is why a Run does not start (rule R29): which limit, whose, where, and by how much it is short. It is as of the last
 // time that the Run was tried.
 type RunRefusal struct {
-	// reason in one word, such as InsufficientGPUs or NoBudget: that of the condition Started. While that names something
-	// else, such as Activating, there is no refusal.
+	// reason in one word, such as InsufficientGPUs or NoBudget: that of the condition Started. If that condition has another
+	// reason, such as Activating, there is no refusal.
 	Reason string `json:"reason"`
 	// owner who is to pay.
 	// +optional
@@ -26,28 +26,28 @@ type RunRefusal struct {
 	// envelope that is short, as Budget/envelope.
 	// +optional
 	Envelope string `json:"envelope,omitempty"`
-	// limit that bounds it.
+	// limit that applies.
 	// +optional
 	Limit *RefusalLimit `json:"limit,omitempty"`
-	// domain of the fast fabric that comes nearest to having room.
+	// domain of the fast fabric that comes closest to having room.
 	// +optional
 	Domain string `json:"domain,omitempty"`
-	// opens is when the first window opens that is closed.
+	// opens is when the first closed window opens.
 	// +optional
 	Opens *metav1.Time `json:"opens,omitempty"`
-	// rule of Kubernetes that turns nodes down, in its own words.
+	// rule of Kubernetes that rejects nodes, in its own words.
 	// +optional
 	Rule string `json:"rule,omitempty"`
-	// node that it turns down, one of them.
+	// node that the rule rejects, one of them.
 	// +optional
 	Node string `json:"node,omitempty"`
-	// payers are the envelopes that were asked, in order (rule R2), the first 16 of them. Of a sponsor that does not lend to
-	// the Run's owner only that is told.
+	// payers are the envelopes that were asked, in order (rule R2), the first 16 of them. For a sponsor that does not lend to
+	// the Run's owner, nothing else is shown.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Payers []RefusalPayer `json:"payers,omitempty"`
-	// changes would have more of the Run paid for, each by itself, the best first: the first 8 of them.
+	// changes are ways to have more of the Run paid for, each by itself, the best first; at most 8.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -59,15 +59,15 @@ type RefusalLimit struct {
 	// kind of the limit, named as in the Budget or the Run: concurrency, maxGPUHours, lending.maxConcurrency,
 	// lending.maxGPUHours, funding.maxBorrowGPUs or window.
 	Kind string `json:"kind"`
-	// cap is the aggregate cap that sets it; absent when the envelope itself does.
+	// cap is the aggregate cap that sets the limit; absent if the envelope itself does.
 	// +optional
 	Cap string `json:"cap,omitempty"`
 	// max is the limit, in GPUs or GPU-hours.
 	Max int64 `json:"max"`
 	// left may still be taken, in GPUs or whole GPU-hours; negative when more is taken or reserved than allowed.
 	Left int64 `json:"left"`
-	// reserved is what is kept of the limit for Runs that come first and have a date (rule R18), and so is not left; absent
-	// when nothing is.
+	// reserved is the part of the limit that is kept for Runs that come first and have a date (rule R18), and is therefore not
+	// left; absent if nothing is.
 	// +optional
 	Reserved *ReservedLimit `json:"reserved,omitempty"`
 }
@@ -101,7 +101,7 @@ type RefusalPayer struct {
 	Envelope string `json:"envelope,omitempty"`
 	// gpus that it would pay for.
 	GPUs int32 `json:"gpus"`
-	// limit that keeps it from paying for more; absent when more was not needed, or it takes no part.
+	// limit that keeps it from paying for more; absent if more was not needed or the envelope takes no part.
 	// +optional
 	Limit *RefusalLimit `json:"limit,omitempty"`
 	// stops says why it does not pay for more; absent when more was not needed.
@@ -113,6 +113,6 @@ type RefusalPayer struct {
 type RefusalChange struct {
 	// what to do.
 	What string `json:"what"`
-	// gpus of those that are wanted that would be paid for then.
+	// gpus of the wanted ones that would then be paid for.
 	GPUs int32 `json:"gpus"`
 }

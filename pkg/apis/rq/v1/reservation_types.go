@@ -119,35 +119,34 @@ type ReservationStatus struct {
 	// +optional
 	Forecast *Forecast `json:"forecast,omitempty"`
 	// conflictSet lists what may be cut, in the order that conflictSetDigest hashes: what is on loan, spares, steps of elastic
-	// Runs, and the tickets of the lottery by owner, namespace and name. Until activatedAt is set it is a forecast, of which
-	// the 256 entries are listed that are the likeliest; from then on it is whole, and does not change.
+	// Runs, and the tickets of the lottery by owner, namespace and name. Until activatedAt is set it is a forecast with the 256
+	// likeliest entries; from then on it is complete and does not change.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16384
 	ConflictSet []Conflict `json:"conflictSet,omitempty"`
-	// conflicts says how much may be cut in all, listed in conflictSet or not; absent when nothing may.
+	// conflicts says how much may be cut in total, whether listed in conflictSet or not; absent when nothing may be cut.
 	// +optional
 	Conflicts *ConflictTotal `json:"conflicts,omitempty"`
 	// lottery is the public record of the draw.
 	// +optional
 	Lottery *Lottery `json:"lottery,omitempty"`
-	// activatedAt is when the conflict set was fixed, to the microsecond. What a victim opened later is not cut.
+	// activatedAt is when the conflict set was fixed, to the microsecond. GPUs that a victim got later are not cut.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	ActivatedAt *metav1.MicroTime `json:"activatedAt,omitempty"`
-	// cuts are what the activation does to others, in order. They are carried out once they are written here.
+	// cuts are what the activation does to other Runs, in order. They are carried out after they are written here.
 	// +optional
 	// +listType=atomic
 	Cuts []Cut `json:"cuts,omitempty"`
-	// cause says in a word what came between when others had been cut, or chosen to be, and the Run did not start by it:
-	// VictimStayed, a pod that was cut was still there 30 seconds after its grace period; NodesRejected, other scheduling
-	// rules turned its nodes down; RoomTaken, anything else that took what was to be free; CalledOff, somebody's word; Suspended,
-	// the Run's own user's, who has suspended it.
+	// cause says in one word why the Run did not start although others were cut, or chosen to be: VictimStayed, a pod that was
+	// cut was still there 30 seconds after its grace period; NodesRejected, other scheduling rules rejected its nodes;
+	// RoomTaken, something else took the GPUs; CalledOff, somebody called the activation off; Suspended, the Run was suspended.
 	// +optional
 	Cause CancelCause `json:"cause,omitempty"`
-	// calledOff says who called the activation off, when and why (rule R36); empty unless somebody has.
+	// calledOff says who called the activation off, when and why (rule R36); empty unless somebody did.
 	// +optional
 	CalledOff string `json:"calledOff,omitempty"`
 	// endedAt is when the Reservation was Released or Canceled. It is kept for as long as closed GPU leases are.
@@ -178,8 +177,8 @@ type Forecast struct {
 	// joined by `|` when the slice lies in several domains.
 	// +optional
 	Scope string `json:"scope,omitempty"`
-	// confidence in the date: known-release when room or money is going to be free by then, window-aligned when a budget
-	// window opens, conservative when others are cut.
+	// confidence in the date: known-release if GPUs or money will be free by then, window-aligned if a budget window opens,
+	// conservative if other Runs will be cut.
 	// +kubebuilder:validation:Enum=conservative;window-aligned;known-release
 	Confidence string `json:"confidence"`
 	// remedies are sentences that say what will be done, with amounts.
@@ -217,19 +216,19 @@ type Conflict struct {
 	Owner Owner `json:"owner"`
 	// action that would be taken.
 	Action CutAction `json:"action"`
-	// gpus that it would free, beyond what the Run's other entries do.
+	// gpus that it would free, in addition to the Run's other entries.
 	// +kubebuilder:validation:Minimum=1
 	GPUs int32 `json:"gpus"`
 	// width in GPUs that a Run would be shrunk to, the narrowest if there are several; absent for other actions. It is not
-	// part of what is hashed for the lottery.
+	// included in the lottery's hash.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Width int32 `json:"width,omitempty"`
 	// probability that it is taken, from 0 to 1, as a decimal.
 	// +kubebuilder:validation:Pattern=`^(0(\.[0-9]+)?|1(\.0+)?)$`
 	Probability string `json:"probability"`
-	// priority of a Run that may be drawn, among those of its owner; absent where all of these that may be drawn have the
-	// same. Those that have a lower one may pay for it (rule R44).
+	// priority of a Run that may be drawn, among the Runs of its owner; absent if all Runs of the owner that may be drawn have
+	// the same. Runs with a lower priority may pay for it (rule R44).
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 }
@@ -258,11 +257,11 @@ type Lottery struct {
 	// +optional
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
 	Nonce string `json:"nonce,omitempty"`
-	// odds says how the probabilities of the conflict set were worked out: `exact`, or `sampled` with the size of the sample
-	// and the error, such as `sampled 400, within 0.05 at 95 %`.
+	// odds says how the probabilities of the conflict set were computed: `exact`, or `sampled` with the size of the sample and
+	// the error, such as `sampled 400, within 0.05 at 95 %`.
 	// +optional
 	Odds string `json:"odds,omitempty"`
-	// draws in order. A Run that was drawn and turned out not to be needed is not among the cuts.
+	// draws in order. A Run that was drawn but turned out not to be needed is not among the cuts.
 	// +optional
 	// +listType=atomic
 	Draws []Draw `json:"draws,omitempty"`
@@ -274,8 +273,8 @@ type Draw struct {
 	Owner Owner `json:"owner"`
 	// run drawn among the owner's tickets.
 	Run NamespacedName `json:"run"`
-	// paidBy are the Runs that end instead of it: they are of the same owner, may be drawn, and have a lower priority (rule
-	// R44). It is absent where the Run that was drawn ends, or turned out not to be needed.
+	// paidBy are the Runs that end instead of the drawn one: they have the same owner and a lower priority, and may be drawn
+	// (rule R44). Absent if the drawn Run itself ends or turned out not to be needed.
 	// +optional
 	// +listType=atomic
 	PaidBy []NamespacedName `json:"paidBy,omitempty"`

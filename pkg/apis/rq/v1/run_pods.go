@@ -13,22 +13,23 @@ const (
 
 // RunPods names a group of pods that no Run made (rule R40).
 type RunPods struct {
-	// apiGroup of what the group is known by, such as batch; empty for pods and for groups that are no objects.
+	// apiGroup of the object that identifies the group, such as batch; empty for pods and for groups without an object.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	APIGroup string `json:"apiGroup,omitempty"`
-	// kind and name of what the group is known by, such as Job and train; Pod for a pod that is in no group.
+	// kind of the object that identifies the group, such as Job; Pod for a pod without a group.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Kind string `json:"kind"`
+	// name of that object, such as train.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// late says that some pods are made only once others of the group are bound: it starts as soon as those that exist have
-	// places, and the places of the others are kept for them (rule R40). Default: false.
+	// late says that some pods of the group are created only after others are bound. The group starts as soon as the existing
+	// pods have places, and places are kept for the others (rule R40). Default: false.
 	// +optional
 	Late bool `json:"late,omitempty"`
-	// first is how many of the ranks of a group that is late have pods before any is bound. Default: 1.
+	// first is how many ranks of a late group have pods before any pod is bound. Default: 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	First int32 `json:"first,omitempty"`

@@ -86,8 +86,8 @@ type RunSpec struct {
 	// locality says which GPUs must be close to each other.
 	// +optional
 	Locality *RunLocality `json:"locality,omitempty"`
-	// sparesPerGroup is the number of GPUs that stand by in each group's domain, at most the size of a group; without
-	// groups, the number for the whole Run. Default: 0.
+	// sparesPerGroup is the number of spare GPUs in each group's domain, at most the size of a group; without groups, for the
+	// whole Run. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -103,46 +103,46 @@ type RunSpec struct {
 	// funding says from which sponsors, owners outside its family, the Run may borrow. Default: from none; its family pays as it can.
 	// +optional
 	Funding *RunFunding `json:"funding,omitempty"`
-	// runtime says how long the Run takes and whether it can be requeued.
+	// runtime says how long the Run takes and whether it can start again.
 	// +optional
 	Runtime *RunRuntime `json:"runtime,omitempty"`
-	// opportunistic Runs use GPUs that nobody else needs at the moment and give them back on demand. Default: false.
+	// opportunistic Runs use idle GPUs and give them back on demand. Default: false.
 	// +optional
 	Opportunistic bool `json:"opportunistic,omitempty"`
-	// suspend holds the Run back while it is true, as in a Job: it has no pods, no date and no place that is kept for it. A
-	// Run that has started gives up all that it holds, its pods with their grace, and is Pending; it is planned again, by
-	// its age, once suspend is false. It may change at any time (rule R39). Default: false.
+	// suspend holds the Run back while it is true, as in a Job: it has no pods, no date and no reserved GPUs. A Run that has
+	// started releases all its GPUs, with the grace period of its pods, and becomes Pending; it is planned again, by its age,
+	// once suspend is false. It may change at any time (rule R39). Default: false.
 	// +optional
 	Suspend bool `json:"suspend,omitempty"`
-	// priorityClassName is a PriorityClass (scheduling.k8s.io/v1) by whose value the Runs of one owner are ordered, and never
-	// those of different owners (rule R44). It may change at any time, and is not written on pods. Default: priority 0, also
-	// where the cluster has a global default.
+	// priorityClassName is a PriorityClass (scheduling.k8s.io/v1). Its value orders the Runs of one owner, never those of
+	// different owners (rule R44). It may change at any time and is not written on pods. Default: priority 0, even if the
+	// cluster has a global default.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')`,message=`priorityClassName must be the name of a PriorityClass: lower-case letters, digits, dashes and dots; see kubectl get priorityclasses`
 	PriorityClassName string `json:"priorityClassName,omitempty"`
-	// ttlSecondsAfterFinished is how many seconds after its end a Run is deleted, 0 for at once, as in a Job. It may
-	// change at any time, also after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
+	// ttlSecondsAfterFinished is how many seconds after its end the Run is deleted, as in a Job; 0 means at once. It may change
+	// at any time, even after the end (rule R39). Default: the scheduler's finishedRunTTL, 7 days unless configured.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self >= 0`,message=`ttlSecondsAfterFinished must be 0 or more seconds: 0 deletes the Run as soon as it has ended; leave it out for the scheduler's finishedRunTTL`
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
-	// template of the pods, as in a Job; see `kubectl explain pod.spec`. It leaves out what jobtree sets: schedulerName,
-	// nodeName and the labels under rq.davidlangworthy.io/. restartPolicy is Never (the default) or OnFailure. GPUs are
-	// requested in the limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.
+	// template of the pods, as in a Job; see `kubectl explain pod.spec`. Leave out what jobtree sets: schedulerName, nodeName
+	// and the labels under rq.davidlangworthy.io/. restartPolicy is Never (the default) or OnFailure. GPUs are requested in the
+	// limits of containers. Default: a pause container, so that the Run holds its GPUs and does nothing.
 	// +optional
 	Template *corev1.PodTemplateSpec `json:"template,omitempty"`
-	// submitter is who created the Run, by the name under which the API server knows them: `kubectl runs submit` writes it. It
-	// can name nobody else, and is fixed once the Run is created. Default: not known.
+	// submitter is the user who created the Run, by the user name that the API server knows; `kubectl runs submit` writes it. It
+	// cannot name anybody else, and is fixed once the Run is created. Default: not known.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Submitter string `json:"submitter,omitempty"`
-	// source says who makes the pods: Template for the scheduler, from template, or Pods for somebody else, such as a Job's
-	// controller. The scheduler alone makes Runs of pods, one for each group (rule R41). Default: Template.
+	// source says who creates the pods: Template means the scheduler, from template; Pods means somebody else, such as a Job's
+	// controller. Only the scheduler creates Runs with source Pods, one for each group (rule R41). Default: Template.
 	// +optional
 	// +kubebuilder:validation:Enum=Template;Pods
 	// +kubebuilder:validation:MaxLength=8
 	Source RunSource `json:"source,omitempty"`
-	// pods is the group of pods that a Run with source Pods is for.
+	// pods is the group of pods that a Run with source Pods represents.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule=`self.kind == oldSelf.kind && self.name == oldSelf.name`,message=`pods.kind and pods.name are fixed once a Run is created`
 	Pods *RunPods `json:"pods,omitempty"`
@@ -150,8 +150,8 @@ type RunSpec struct {
 
 // RunResources is the number and kind of GPUs that a Run asks for.
 type RunResources struct {
-	// gpuType is the type of GPU, such as H100-80GB: the value of the node label that configuration names (rule R11). The same
-	// name is the flavor of a Budget's envelopes.
+	// gpuType is the type of GPU, such as H100-80GB: the value of the node label that the scheduler's configuration names (rule
+	// R11). Budgets call it flavor.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')`,message=`resources.gpuType must be a valid label value, such as H100-80GB`
@@ -224,14 +224,14 @@ func (s *RunSpec) Desired() int32 {
 // +kubebuilder:validation:XValidation:rule="self.allowBorrow || (!has(self.sponsors) || size(self.sponsors) == 0)",message="funding.sponsors need funding.allowBorrow: true",fieldPath=".sponsors"
 // +kubebuilder:validation:XValidation:rule="self.allowBorrow || !has(self.maxBorrowGPUs)",message="funding.maxBorrowGPUs needs funding.allowBorrow: true",fieldPath=".maxBorrowGPUs"
 type RunFunding struct {
-	// allowBorrow switches borrowing from sponsors on.
+	// allowBorrow lets the Run borrow from sponsors.
 	AllowBorrow bool `json:"allowBorrow"`
 	// maxBorrowGPUs is the most GPUs held from sponsors at a time (rule R5). Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	MaxBorrowGPUs *int32 `json:"maxBorrowGPUs,omitempty"`
-	// sponsors are the owners to borrow from, in order, none of them twice.
+	// sponsors are the owners to borrow from, in order, without duplicates.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
@@ -242,29 +242,30 @@ type RunFunding struct {
 
 // RunRuntime says how long a Run takes and whether it can be requeued.
 type RunRuntime struct {
-	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one is safe to
-	// requeue (rule R22). It may be declared while the Run runs. Default: none.
+	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one can start again
+	// after a cut or a loss (rule R22). It may be declared while the Run runs. Default: none.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	Checkpoint *metav1.Duration `json:"checkpoint,omitempty"`
-	// maxDuration after which the Run is ended, Failed with the reason TimedOut, positive, such as 12h, or 72h for 3 days;
-	// kubectl runs takes 3d as well. It may be set or shortened while the Run runs (rule R22). Default: unbounded.
+	// maxDuration is the longest that the Run may take, positive, such as 12h, or 72h for 3 days (kubectl runs also accepts 3d).
+	// After that it is ended: Failed with the reason TimedOut. It may be set or shortened while the Run runs (rule R22).
+	// Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
-	// startupDeadline is how long after it was bound a rank may take to be ready, at least 1m, such as 15m. One that is not
-	// by then counts as one that has died (rule R39). Default: none.
+	// startupDeadline is how long a rank may take to become ready after it was bound, at least 1m, such as 15m. A rank that is
+	// not ready by then counts as dead (rule R39). Default: none.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) >= duration('1m')`,message=`runtime.startupDeadline must be a duration of at least 1m in hours, minutes and seconds, such as 15m or 1h30m`
 	StartupDeadline *metav1.Duration `json:"startupDeadline,omitempty"`
-	// restarts says what is done when ranks die because of their program (rule R34). Opportunistic Runs are not restarted. Default:
-	// 3 restarts where a checkpoint is declared, else none.
+	// restarts says what is done when ranks die because of their program (rule R34). Opportunistic Runs are not restarted.
+	// Default: 3 restarts if a checkpoint is declared, else none.
 	// +optional
 	Restarts *RunRestarts `json:"restarts,omitempty"`
 }
@@ -290,7 +291,7 @@ type RunStatus struct {
 	// phase of the Run.
 	// +optional
 	Phase RunPhase `json:"phase,omitempty"`
-	// message says in a sentence where the Run is and what stands in its way.
+	// message says in a sentence how the Run stands and what it waits for.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// conditions of the Run.
@@ -301,7 +302,7 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
-	// ready is how many ranks of a Run that runs are ready, not counting spares. It is written a while after it has changed.
+	// ready is how many ranks of a running Run are ready, not counting spares. It may be some seconds old.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready,omitempty"`
@@ -314,15 +315,15 @@ type RunStatus struct {
 	// earliestStart is when the Run is expected to start.
 	// +optional
 	EarliestStart *metav1.Time `json:"earliestStart,omitempty"`
-	// forecast is when a suspended Run would start if it were resumed; absent for any other Run. Nothing is promised by it,
-	// and nobody else is affected by it (rule R39).
+	// forecast is when a suspended Run would start if it were resumed; absent for other Runs. It promises nothing and affects no
+	// other Run (rule R39).
 	// +optional
 	Forecast *RunForecast `json:"forecast,omitempty"`
-	// queue is the Run's place among those that wait for its GPU type, as long as it has no date. It is written again when
-	// much has changed.
+	// queue is the Run's place among the Runs that wait for its GPU type, while it has no date. It is updated when it has
+	// changed considerably.
 	// +optional
 	Queue *RunQueue `json:"queue,omitempty"`
-	// atRisk lists the Reservations whose activation may cut this Run: the 16 that come first, or all if there are no more.
+	// atRisk lists the Reservations whose activation may cut this Run: the first 16.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
@@ -331,28 +332,28 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	AtRiskTotal int32 `json:"atRiskTotal,omitempty"`
-	// deaths are the failed ranks of the Run, with how they ended and what caused it: 16 at most. Of more, those stay that tell most: which
-	// rank died first in incidents that count, and ranks that nodes have ended again and again.
+	// deaths are the failed ranks of the Run, how they ended and why: 16 at most. If there are more, the most telling stay: the
+	// rank that died first in each incident that counts, and ranks that nodes have ended repeatedly.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	Deaths []RunDeath `json:"deaths,omitempty"`
-	// restarts tells of the incidents in which ranks died by their program's doing; absent while there has been none.
+	// restarts counts the incidents in which ranks died because of their program; absent if there was none.
 	// +optional
 	Restarts *RunRestartsStatus `json:"restarts,omitempty"`
-	// priority of the Run among those of its owner: the value of its PriorityClass, and 0 where that does not exist. It is
-	// absent for a Run that names none.
+	// priority of the Run among the Runs of its owner: the value of its PriorityClass, or 0 if that does not exist. Absent if
+	// the Run names none.
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
-	// placeSince is the time by which the Run has its place among those that wait, where that is not its creation: a Run of
-	// its owner that has a higher priority has started from the place that it had (rule R44). RFC 3339.
+	// placeSince is the time that decides the Run's place in the queue if that is not its creation: a Run of its owner with a
+	// higher priority has started from its former place (rule R44). RFC 3339.
 	// +optional
 	PlaceSince *metav1.Time `json:"placeSince,omitempty"`
-	// refusal says as data why a Run that waits does not start, when it was tried last; absent when it has not been refused.
+	// refusal says as data why a waiting Run did not start when it was last tried; absent if it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
-	// attempt is how often the Run has been sent back to wait since it was submitted: 0 until it has run. Each of its Leases
-	// says in which attempt it was opened.
+	// attempt is how often the Run has gone back to waiting since it was submitted: 0 until it has run. Each of its Leases says
+	// in which attempt it was opened.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempt int32 `json:"attempt,omitempty"`
@@ -366,16 +367,16 @@ type RunWidth struct {
 	Max int32 `json:"max"`
 	// desired is the width that the Run grows or shrinks to.
 	Desired int32 `json:"desired"`
-	// granted is the width that a Run which has started may have: pods beyond it go, unless the Run is growing.
+	// granted is the width that a started Run may have: pods beyond it are ended, unless the Run is growing.
 	// +optional
 	Granted int32 `json:"granted,omitempty"`
-	// growing is the width that a cohort under way grows the Run to (rule R23); absent when none is. It is granted once all
-	// of the cohort is bound.
+	// growing is the width that the cohort in progress grows the Run to (rule R23); absent if there is none. It is granted once
+	// all of the cohort is bound.
 	// +optional
 	Growing int32 `json:"growing,omitempty"`
 	// allocated is the width that is bound.
 	Allocated int32 `json:"allocated"`
-	// pending says which change of width is under way, such as `Grow to 160`.
+	// pending says which change of width is in progress, such as `Grow to 160`.
 	// +optional
 	Pending string `json:"pending,omitempty"`
 }

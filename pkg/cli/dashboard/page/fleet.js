@@ -38,7 +38,7 @@ const Legend = ({ colours, runs }) => {
     ${[...owners].sort().map((owner) => html`<span key=${owner}><${Swatch} colour=${colours.ofOwner(owner)} mark=${colours.markOfOwner(owner)}/> ${owner}</span>`)}
     ${[["active", "held"], ["spare", "spare"], ["shard", "opportunistic"], ["leaving", "leaving"], ["foreign", "not jobtree's"],
     ["free", "free"], ["broken", "not allocatable"]].map(([use, words]) => html`<span key=${use}><${Sample} use=${use}/> ${words}</span>`)}
-    <span><i class="at-risk"></i> may be cut</span><span><i class="shut"></i> takes nothing new</span>
+    <span><i class="at-risk"></i> may be cut</span><span><i class="shut"></i> accepts no new pods</span>
     <span><i class="lost">✕</i> lost</span><span><i class="intended"></i> intended for a Reservation</span>
   </div>`;
 };
