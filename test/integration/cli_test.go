@@ -138,7 +138,7 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 			err: "No Budgets of owner org:no* found; "},
 		{name: "no Budgets, for a script", line: "runs budgets usage -o json", out: `"envelopes": [],`},
 		{name: "everybody may read Budgets", line: "runs budgets usage --kubeconfig " + bob, err: "No Budgets found.\n"},
-		{name: "a tree is no data", line: "runs budgets usage --tree -o json", err: "--tree is for people", code: 2},
+		{name: "a tree is no data", line: "runs budgets usage --tree -o json", err: "--tree cannot be combined", code: 2},
 		{name: "no such command of budgets", line: "runs budgets use",
 			err: `"use" is not a command of "kubectl runs budgets"; choose from usage, explain`, code: 2},
 		{name: "nobody has been asked", line: "runs budgets explain -n cli first",

@@ -63,7 +63,7 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 	eventually(t, "the pods", func() error {
 		node, why, err := s.scheduled("greedy")
 		if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") ||
-			!strings.Contains(why, "no owner is named who pays") {
+			!strings.Contains(why, "no owner is named to pay") {
 			return errors.Join(err, fmt.Errorf("the pod that asks for a GPU is on %q: %s", node, why))
 		}
 		if node, why, err = s.scheduled("modest"); err != nil || node == "" {
@@ -74,7 +74,7 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 			return err
 		}
 		for _, e := range events.Items {
-			if e.InvolvedObject.Name == "greedy" && strings.Contains(e.Message, "no owner is named who pays") {
+			if e.InvolvedObject.Name == "greedy" && strings.Contains(e.Message, "no owner is named to pay") {
 				return nil
 			}
 		}

@@ -163,7 +163,7 @@ earliestStart: "2026-01-01T00:00:00Z"}}`)
 		}), refused: only("writes leases")},
 		{by: "root", try: "a finalizer that keeps a Lease for ever", how: first(func(l string) how {
 			return patches(l, "{metadata: {finalizers: [example.com/mine]}}")
-		}), refused: []string{"metadata.finalizers", "nobody adds finalizers", "to a GPU lease", "leave it out"}},
+		}), refused: []string{"metadata.finalizers", "nobody may add finalizers", "to a GPU lease", "leave it out"}},
 		{by: "root", try: "the end of a Lease", how: first(func(l string) how {
 			return patches("status of "+l,
 				`{status: {closed: true, ended: "2026-01-01T00:00:00.000000Z", closureReason: Completed}}`)

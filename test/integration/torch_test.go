@@ -223,7 +223,7 @@ func TestTheSampleProgram(t *testing.T) {
 			t.Errorf("the Lease tells of %+v lost by %s, %s after the program saved", lost, lease.Status.Cause, since)
 		}
 	}
-	if out := s.runs("explain trainer -n " + s.namespace); !strings.Contains(out, "Work lost since it was last saved") {
+	if out := s.runs("explain trainer -n " + s.namespace); !strings.Contains(out, "Work lost, because it was not saved") {
 		t.Errorf("kubectl runs explain tells of no lost work:\n%s", out)
 	}
 	again, new := p.play("trainer-0"), p.play("trainer-1")
