@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -113,5 +114,6 @@ func onOneLine(err error) string {
 	if len(names) == 0 {
 		return text
 	}
-	return fmt.Sprintf("%s; did you mean %s?", text, strings.Join(names, " or "))
+	slices.Sort(names) // one that is alike in two ways is named twice
+	return fmt.Sprintf("%s; did you mean %s?", text, strings.Join(slices.Compact(names), " or "))
 }

@@ -50,8 +50,9 @@ type budgetUsage struct {
 func usageCommand(s *session.Session) *cobra.Command {
 	u := &budgetUsage{Session: s}
 	cmd := &cobra.Command{
-		Use:   "usage",
-		Short: "Show what is held of each envelope, and the GPU-hours spent and left",
+		Use:     "usage",
+		Aliases: []string{"list"},
+		Short:   "Show what is held of each envelope, and the GPU-hours spent and left",
 		Long: `Show what is held of each envelope of each Budget, and the GPU-hours spent and left.
 
 Every GPU that is held counts once: as OWNED by the owner's own Runs, as used by its FAMILY, as LENT to borrowers

@@ -70,7 +70,7 @@ func Command(s *session.Session) *cobra.Command {
 	p := &planner{Session: s}
 	cmd := &cobra.Command{
 		Use:        "plan [RUN | -f FILE]",
-		SuggestFor: []string{"when", "estimate", "forecast"},
+		SuggestFor: []string{"when", "estimate", "forecast", "reservations", "rsv"},
 		Short:      "Show when a Run starts, what stands in its way, and what is done about it",
 		Long:       told,
 		Example: `  kubectl runs plan trainer-128
