@@ -25,7 +25,7 @@ func TestUsage(t *testing.T) {
 		"another word":    {"squeue", session.ExitUsage, `unknown command "squeue" for "kubectl runs"; did you mean list?`},
 		"a near word":     {"scancel x", session.ExitUsage, `did you mean cancel?; see`},
 		"a kind":          {"reservations", session.ExitUsage, `did you mean plan?; see`},
-		"list of Budgets": {"budgets list --tree -o json", session.ExitUsage, "--tree is for people"},
+		"list of Budgets": {"budgets list --tree -o json", session.ExitUsage, "--tree cannot be combined"},
 		"a mistyped one":  {"expain x", session.ExitUsage, `did you mean explain?; see "kubectl runs --help"`},
 		"an odd order":    {"list --sort-by agee", session.ExitUsage, `did you mean age?; choose from name, age`},
 		"all the logs":    {"logs a --all --rank 1", session.ExitUsage, "[all rank]"},
