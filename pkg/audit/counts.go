@@ -82,7 +82,7 @@ func sparesOf(run *rqv1.Run, wide int) int {
 
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.
 var waits = []string{"Waiting", "Activating", "Requeued", "DeadlineExceeded", "PodsNotMade",
-	string(rqv1.ClosedRandomPreempt), string(rqv1.ClosedPriorityPreempt)}
+	string(rqv1.ClosedRandomPreempt), string(rqv1.ClosedPriorityPreempt), rqv1.ReasonTimedOut}
 
 // recent reports whether a Run came to wait so short a time ago that it may still hold places which it had before: one
 // that ran keeps its room for the gang's deadline from when the last of its pods is gone.

@@ -106,7 +106,7 @@ func (d *departures) ending(l *lease, now time.Time) bool {
 		return true
 	}
 	end, bounded := g.endsAt(now)
-	return g.over() || bounded && !end.After(now)
+	return g.over() || g.former(l) || bounded && !end.After(now)
 }
 
 // untilOf returns until when what a Lease holds, which is about to be closed, may stay: as the API tells, or for as

@@ -86,6 +86,8 @@ func (b *Book) startedOrStopped(g *gang) {
 	if g.started() {
 		b.waiting.order.starts(g)
 		b.places.dismissAll(g)
+	} else {
+		b.waiting.order.comesLast(g)
 	}
 	g.denial = denial{}
 	b.waiting.changes(g.run.Spec.Resources.GPUType) // others may have another date now

@@ -92,6 +92,8 @@ type gang struct {
 	called time.Time
 	absent bool
 	filed  filing
+	// stoodBack is since when it has let others be tried first, in this attempt; zero when it has not.
+	stoodBack time.Time
 	// place is where the gang stands among those that wait; own is the place that is its own, and queued what it has the
 	// other by.
 	place, own spot

@@ -32,7 +32,7 @@ func (g *gang) byRecord() spot {
 	if since := g.run.Status.PlaceSince; since != nil {
 		return g.placeAt(since.Time)
 	}
-	return g.placeAt(g.run.CreationTimestamp.Time)
+	return g.placeAt(g.run.QueuedSince())
 }
 
 // placeSince returns since when a gang has its place, where that is not its Run's age; nil otherwise.
@@ -191,10 +191,16 @@ func (o *order) adopt(g *gang, isNew bool) {
 	}
 }
 
-// starts has the own place of a gang be that by age again, whose Run has started.
+// starts has the own place of a gang be that by age again, whose Run has started, or by when its time was last over: it
+// has it if it comes to wait again.
 func (o *order) starts(g *gang) {
 	o.note(g)
-	g.own = g.placeAt(g.run.CreationTimestamp.Time)
+	o.comesLast(g)
+}
+
+// comesLast has the own place of a gang that is in no line be by when its Run's time was over (R22), if it was.
+func (o *order) comesLast(g *gang) {
+	g.own, g.stoodBack = g.placeAt(g.run.QueuedSince()), time.Time{}
 	o.left[g] = true
 }
 

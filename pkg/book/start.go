@@ -100,6 +100,9 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
+	if x.standsBack(g, now) {
+		return g.notYet("its maxDuration was over: Runs ahead of it in line are tried first")
+	}
 	x.places.claimAgain(g)
 	if g.asksForSeats() {
 		x.places.ask(g, nil)

@@ -108,6 +108,7 @@ func (s *storm) judgeCut(run *rqv1.Run, a *book.Activation, c *rqv1.Cut) {
 func (s *storm) started(next *rqv1.Run) {
 	was := s.Runs[next.Name]
 	s.reassured(was, next)
+	s.timedOut(was, next)
 	if now, before := next.Status.Width, was.Status.Width; now != nil && before != nil && now.Granted > before.Granted &&
 		before.Granted > 0 {
 		s.tally["grew"]++

@@ -21,8 +21,9 @@ const noticePeriod = 2 * time.Second
 // storm is what a world has beside, in which Runs reserve and are cut.
 type storm struct {
 	*world
-	writes int // of Reservations
-	stills int // how often nothing was left to do
+	writes int  // of Reservations
+	stills int  // how often nothing was left to do
+	shifts bool // all Runs wait again whenever they have run for a short while
 	journal
 }
 

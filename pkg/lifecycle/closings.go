@@ -125,6 +125,8 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedFailed
 	case s.facts.wasEvicted(lease):
 		return rqv1.ClosedEvicted
+	case s.facts.timedOut(lease):
+		return rqv1.ClosedTimedOut
 	case s.gaveUp(lease):
 		return rqv1.ClosedSuspended
 	case s.phase == rqv1.RunRunning && (!s.has(rank.Held(lease)) || !s.width.had(run, rank.Held(lease))):

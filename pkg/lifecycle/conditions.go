@@ -137,12 +137,12 @@ func setGrace(c conditions, rules *Rules) {
 }
 
 // setRoomKept says whether the Run keeps its room: from when it is requeued because of a node's loss until it has
-// started again or has not in time (R22). One that was cut keeps nothing, nor does one that lacks a rank which somebody
-// ended. The book goes by it, also after a restart.
+// started again or has not in time (R22). One that was cut, or whose time was over, keeps nothing, nor does one that
+// lacks a rank which somebody ended. The book goes by it, also after a restart.
 func setRoomKept(c conditions, s *situation) {
 	f := s.facts
 	switch kept := meta.IsStatusConditionTrue(c.next.Conditions, rqv1.ConditionRoomKept); {
-	case s.requeued() && s.cuts.final == nil && f.Shape == nil && len(f.Lost) > 0:
+	case s.requeued() && s.cuts.final == nil && !s.timesOut() && f.Shape == nil && len(f.Lost) > 0:
 		c.renew(rqv1.ConditionRoomKept, saying{"Requeued", fmt.Sprintf("the GPUs that the Run held, except those of lost "+
 			"nodes, are kept for it until %s after its last old pod is gone", f.GangDeadline)})
 	case !kept:

@@ -75,19 +75,19 @@ func (c *cuts) underWay() *rank.Cut {
 }
 
 // doom reports whether a pod goes by a cut, whatever its Run's status says by now: a spare that is dropped, or a pod
-// that is left of a Run that was sent back to wait. Once the status says so it is done, also where the Reservation is
-// over before the pods are told: some of them may have been.
+// that is left of a Run that was sent back to wait, also since its time was over. Once the status says so it is done,
+// also where the Reservation is over before the pods are told: some of them may have been.
 func (c *cuts) doom(pod *corev1.Pod) bool {
 	waits := saysPending(c.facts.Run)
 	if lease := c.facts.leaseOf[pod.UID]; lease != nil {
 		cut := c.of(lease)
 		return cut != nil && (cut.Action == rqv1.CutDropSpare || endsAll(cut) && waits) ||
-			waits && c.facts.preempted(lease)
+			waits && (c.facts.preempted(lease) || c.facts.timedOut(lease))
 	}
 	if !waits || unfinished(pod) || c.facts.theirs() && pod.Status.Phase == corev1.PodSucceeded {
 		return false // what others make is not made again once it is done
 	}
-	return c.facts.Former[pod.UID] && (preemption(c.facts.Run) != nil ||
+	return c.facts.Former[pod.UID] && (preemption(c.facts.Run) != nil || c.facts.Run.Status.Timeouts != nil ||
 		slices.ContainsFunc(c.facts.Cuts, func(cut rank.Cut) bool { return endsAll(&cut) }))
 }
 

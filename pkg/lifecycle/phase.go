@@ -25,7 +25,7 @@ func shapelessPhase(f *facts) rqv1.RunPhase {
 	switch {
 	case !saysRunning(f.Run) || f.opportunistic():
 		return rqv1.RunPending
-	case expired(f.Run, f.Now):
+	case failsByTime(f.Run, f.Now):
 		return rqv1.RunFailed
 	case f.Run.Suspended():
 		return rqv1.RunPending
@@ -59,12 +59,12 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	switch {
 	case succeeded == len(ranks) && !f.theirs():
 		return rqv1.RunCompleted
-	case t.restarts.verdict.Failure != nil, expired(f.Run, f.Now),
+	case t.restarts.verdict.Failure != nil, failsByTime(f.Run, f.Now),
 		t.outcast() != nil && saysRunning(f.Run) && !f.theirs():
 		return rqv1.RunFailed
 	case t.cuts.final != nil:
 		return phaseAfterLoss(f.Run)
-	case f.Run.Suspended():
+	case f.Run.Suspended(), t.timesOut():
 		return rqv1.RunPending
 	case t.swaps.stuck:
 		return phaseAfterLoss(f.Run)

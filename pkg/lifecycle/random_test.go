@@ -77,6 +77,7 @@ func drawSpec(t *rapid.T, o *Observed) {
 		}
 		if oneIn(t, 3) {
 			spec.Runtime.MaxDuration = &metav1.Duration{Duration: one(t, 30*time.Minute, 2*time.Hour)}
+			spec.Runtime.OnTimeout = one(t, "", "", rqv1.TimeoutFail, rqv1.TimeoutRequeue)
 		}
 	}
 	spec.Suspend = oneIn(t, 5)
@@ -105,11 +106,14 @@ func drawStatus(t *rapid.T, run *rqv1.Run) {
 			LastTransitionTime: metav1.NewTime(ago(t))})
 	}
 	if s.Phase == rqv1.RunRunning || oneIn(t, 4) {
-		condition(rqv1.ConditionStarted, "Started", "Shrink", "Grow", "Swapped", "RandomPreempt")
+		condition(rqv1.ConditionStarted, "Started", "Shrink", "Grow", "Swapped", "RandomPreempt", "TimedOut")
 		if !oneIn(t, 5) {
 			s.Width = &rqv1.RunWidth{Min: 16, Max: 48, Desired: 32, Granted: one(t, int32(16), 32, 32, 32, 48),
 				Growing: one(t, int32(0), 0, 0, 32, 48)}
 		}
+	}
+	if s.Attempt > 0 && oneIn(t, 2) {
+		s.Timeouts = &rqv1.RunTimeouts{Count: 1, Last: metav1.NewTime(ago(t)), Attempt: s.Attempt - 1}
 	}
 	if s.Phase == rqv1.RunFailed && oneIn(t, 2) {
 		s.Message = "said"

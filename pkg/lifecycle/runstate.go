@@ -2,7 +2,6 @@ package lifecycle
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -111,17 +110,6 @@ func preemption(run *rqv1.Run) *metav1.Condition {
 		return c
 	}
 	return cmp.Or(says(rqv1.ConditionFinished, metav1.ConditionTrue), says(rqv1.ConditionStarted, metav1.ConditionFalse))
-}
-
-// expired reports whether the Run has run for its maxDuration.
-func expired(run *rqv1.Run, now time.Time) bool {
-	at, limited := run.EndsAt()
-	return limited && !now.Before(at)
-}
-
-// ranOut says that the Run has run for its maxDuration.
-func ranOut(run *rqv1.Run) string {
-	return fmt.Sprintf("ran for its maxDuration of %s", run.Spec.MaxDuration())
 }
 
 // boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever

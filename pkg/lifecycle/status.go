@@ -42,6 +42,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setDrainWaits(c, s)
 	setSaveIgnored(c, s)
 	setPriority(c, s)
+	setTimeouts(next, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)

@@ -40,17 +40,18 @@ func storyOf(s *situation) (reason, message string) {
 // storyOfPending says what a Run waits for.
 func storyOfPending(s *situation) (reason, message string) {
 	f := s.facts
-	waits := f.Waits()
+	waits, said := f.Waits(), sentBack(f.Run)
 	switch {
-	case leftOfCut(s):
-		c := preemption(f.Run)
-		return c.Reason, c.Message // who comes next knows what they are
+	case said != nil && leftOfAttempt(s):
+		return said.Reason, said.Message // who comes next knows what they are
 	case s.suspends() && s.cuts.final == nil:
 		return "Suspended", whileSuspended
 	case f.Shape != nil:
 		return string(f.Shape.Reason), f.Shape.Message
 	case s.cuts.final != nil:
 		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
+	case s.timesOut():
+		return rqv1.ReasonTimedOut, waitsAgain(f)
 	case s.requeued():
 		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " +
 			f.whyNotReplaced()
@@ -72,8 +73,8 @@ func storyOfPending(s *situation) (reason, message string) {
 	case f.Leaving > 0:
 		return "PodsLeaving", "it has its places: " + countOf(f.Leaving, "pod there", "pods there") + " leaving already"
 	}
-	if c := preemption(f.Run); c != nil { // that the Run was cut is said until something else stands in its way
-		return c.Reason, c.Message
+	if said != nil { // that is said until something else stands in its way
+		return said.Reason, said.Message
 	}
 	if s.saysUnmade() {
 		return storyOfUnmade(s)
@@ -117,14 +118,14 @@ func storyOfRetry(run *rqv1.Run) (reason, message string) {
 	return said.Reason, run.Status.Message
 }
 
-// leftOfCut reports whether Leases are open of before the lottery that ended the Run, or pods are there of before that
-// have ended.
-func leftOfCut(s *situation) bool {
-	return preemption(s.facts.Run) != nil &&
-		(slices.ContainsFunc(s.facts.Leases, s.facts.preempted) ||
-			slices.ContainsFunc(s.roster.all(), func(pod *corev1.Pod) bool {
-				return present(pod) && !unfinished(pod) && s.cuts.doom(pod)
-			}))
+// leftOfAttempt reports whether Leases are open of before a Run was cut, or its time was over, or pods are there of
+// before that have ended.
+func leftOfAttempt(s *situation) bool {
+	f := s.facts
+	return slices.ContainsFunc(f.Leases, func(l *rqv1.Lease) bool { return f.preempted(l) || f.timedOut(l) }) ||
+		slices.ContainsFunc(s.roster.all(), func(pod *corev1.Pod) bool {
+			return present(pod) && !unfinished(pod) && s.cuts.doom(pod)
+		})
 }
 
 // storyOfFailure says what ended the Run: the pod that failed first by index, and how, its maxDuration, or a lost pod.
@@ -152,7 +153,7 @@ func storyOfFailure(s *situation) (reason, message string) {
 	}
 	outcast := s.outcast()
 	switch {
-	case expired(run, s.facts.Now):
+	case failsByTime(run, s.facts.Now):
 		return rqv1.ReasonTimedOut, ranOut(run)
 	case outcast != nil:
 		return "RankTurnedAway", outcast.String()

@@ -202,7 +202,8 @@ func attemptsOnStandingRuns() []attempt {
 		"spec.template is fixed once a Run is created")
 	add("sponsors", `{spec: {funding: {allowBorrow: true, sponsors: ["$NEXT"]}}}`, pending...)
 	add("a deadline for its ranks", "{spec: {runtime: {startupDeadline: 999999h}}}", "spec.runtime",
-		"once the Run has started, runtime.maxDuration may only be set or shortened and runtime.checkpoint only be set")
+		"once the Run has started, runtime.maxDuration may only be set or shortened, runtime.checkpoint only be set, and "+
+			"runtime.onTimeout be changed")
 	return append(rows,
 		attempt{by: "tenant", try: "to a Run that runs: a template, by server-side apply with force",
 			how: patchesWith(types.ApplyPatchType, mine,

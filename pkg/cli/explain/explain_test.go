@@ -33,6 +33,10 @@ func TestExplanation(t *testing.T) {
 	lookedAt := clitest.Waits("InsufficientGPUs", "short by 8 GPUs")
 	dated := clitest.Waits("InsufficientGPUs", "short by 8 GPUs")
 	dated.EarliestStart, dated.PendingReservation = clitest.Ptr(clitest.After(15*time.Minute)), "big-1"
+	overtime := clitest.Waits(rqv1.ReasonTimedOut, "ran for its maxDuration of 30s; it starts again from its checkpoint, "+
+		"and has its place in line since 2030-01-02T12:00:40Z")
+	overtime.Attempt, overtime.PlaceSince = 2, clitest.Ptr(clitest.After(40*time.Second))
+	overtime.Timeouts = &rqv1.RunTimeouts{Count: 2, Last: *overtime.PlaceSince, Attempt: 1}
 	at := evidence{now: clitest.Noon.Add(time.Minute)}
 	unreadable := explain(clitest.Ptr(clitest.RunOf("waits", 16, 16, lookedAt)), at)
 	unreadable.Unread = []string{`events: User "bob" cannot list resource "events"`}
@@ -41,6 +45,7 @@ func TestExplanation(t *testing.T) {
 		"explain-new":     explain(clitest.Ptr(clitest.RunOf("new", 8, 0, rqv1.RunStatus{})), at),
 		"explain-poor":    explain(clitest.Ptr(clitest.RunOf("poor", 16, 0, clitest.Poor())), at),
 		"explain-waits":   unreadable,
+		"explain-again":   explain(clitest.Ptr(clitest.RunOf("again", 16, 0, overtime)), at),
 		"explain-dated":   explain(clitest.Ptr(clitest.RunOf("dated", 16, 0, dated)), at),
 	} {
 		var text strings.Builder

@@ -71,6 +71,9 @@ func writeStanding(text *strings.Builder, e explanation, wide bool) {
 	if running && e.Spares != nil {
 		fmt.Fprintf(text, "  spares:  %s\n", e.Spares.inWords())
 	}
+	if words := attemptInWords(e); words != "" {
+		fmt.Fprintf(text, "  attempt: %s\n", words)
+	}
 	if e.Maintenance != "" {
 		fmt.Fprintf(text, "  outage:  %s\n", printers.EscapeTerminal(e.Maintenance))
 	}
@@ -85,6 +88,20 @@ func writeStanding(text *strings.Builder, e explanation, wide bool) {
 	if e.Shards != nil {
 		fmt.Fprintf(text, "  shards:  %s\n", e.Shards.inWords())
 	}
+}
+
+// attemptInWords says how often the Run has started again since its time was over, and, while it waits, since when it
+// has its place; empty where that is its age.
+func attemptInWords(e explanation) string {
+	var words []string
+	if t := e.Timeouts; t != nil {
+		words = append(words, fmt.Sprintf("number %d; its maxDuration was over %s, last at %s", e.Attempt+1,
+			view.Counted(int(t.Count), "time"), view.Clock(t.Last, e.At.Time)))
+	}
+	if e.PlaceSince != nil && e.Phase == rqv1.RunPending {
+		words = append(words, "its place in line counts from "+view.Clock(*e.PlaceSince, e.At.Time))
+	}
+	return strings.Join(words, "; ")
 }
 
 func asksInWords(e explanation) string {

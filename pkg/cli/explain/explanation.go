@@ -23,6 +23,11 @@ type explanation struct {
 	Suspended bool              `json:"suspended,omitempty"`
 	Forecast  *rqv1.RunForecast `json:"forecast,omitempty"`
 	Ready     int32             `json:"ready,omitempty"`
+	// Attempt is how often the Run has been sent back to wait, Timeouts how often since its maxDuration was over, and
+	// PlaceSince since when it has its place in line where that is not its age.
+	Attempt    int32             `json:"attempt,omitempty"`
+	Timeouts   *rqv1.RunTimeouts `json:"timeouts,omitempty"`
+	PlaceSince *metav1.Time      `json:"placeSince,omitempty"`
 	// Maintenance says which of the Run's nodes are to be out of service, and when.
 	Maintenance string `json:"maintenance,omitempty"`
 	// Looked is false until the scheduler has looked at the Run as it is now.

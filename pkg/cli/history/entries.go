@@ -26,7 +26,9 @@ type entry struct {
 	Ended          *metav1.Time `json:"ended,omitempty"`
 	ElapsedSeconds int64        `json:"elapsedSeconds"`
 	// GPUs is the most that the Run had at a time, spares apart.
-	GPUs     int32       `json:"gpus"`
+	GPUs int32 `json:"gpus"`
+	// Attempts is how often the Run has started, as far as the ledger tells.
+	Attempts int32       `json:"attempts"`
 	GPUHours json.Number `json:"gpuHours"`
 	Payers   []payer     `json:"payers"`
 }
@@ -88,6 +90,7 @@ func entryOf(leases []*rqv1.Lease, now time.Time) (entry, error) {
 			return entry{}, err
 		}
 		e.charge(&lease.Spec, charge.Spend)
+		e.Attempts = max(e.Attempts, lease.Spec.Attempt+1)
 	}
 	for i := range e.Payers {
 		e.Payers[i].GPUHours = view.Number(e.Payers[i].spend)

@@ -41,13 +41,14 @@ GPU-hours they are charged, and who pays. Deleted Runs are included.
 
 STATE is the Run's phase. For a deleted Run it is how its last GPUs were released: Canceled if the deletion did that.
 ELAPSED is the time from the first GPU lease to the end of the last one, or until now. GPUS is the largest number that
-the Run held at one time, without spares. PAYERS are the envelopes, the one that is charged most first.
+the Run held at one time, without spares. PAYERS are the envelopes, the one that is charged most first. ATTEMPTS (with
+-o wide) is how often the Run has started.
 
 The scheduler deletes GPU leases that have been closed for longer than its ledgerRetention, 30 days by default. For
 exact amounts for finance, see "kubectl runs leases -o csv".
 
 With -o json or yaml the same is printed as data: runs[] with namespace, run, uid, owner, state, started, ended,
-elapsedSeconds, gpus, gpuHours and payers[] (budget, envelope, owner, gpuHours).`,
+elapsedSeconds, gpus, attempts, gpuHours and payers[] (budget, envelope, owner, gpuHours).`,
 		Example: `  # What ran since yesterday
   kubectl runs history --since 24h
 
@@ -135,7 +136,7 @@ type answer struct {
 
 func tableOf(entries []entry, now time.Time) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns("Run", "+Owner", "State", "Started~3", "+Ended",
-		"Elapsed~1", "GPUs~4", "GPU-Hours", "Payers~2")}
+		"Elapsed~1", "GPUs~4", "+Attempts", "GPU-Hours", "Payers~2")}
 	for i := range entries {
 		e := &entries[i]
 		ended := ""
@@ -144,7 +145,7 @@ func tableOf(entries []entry, now time.Time) *metav1.Table {
 		}
 		row := session.Row(&rqv1.Run{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace}}, e.Run, string(e.Owner), e.State,
 			session.Clock(e.Started.Time, now), ended, duration.HumanDuration(time.Duration(e.ElapsedSeconds)*time.Second),
-			fmt.Sprint(e.GPUs), view.Short(e.GPUHours), e.payersInWords())
+			fmt.Sprint(e.GPUs), fmt.Sprint(e.Attempts), view.Short(e.GPUHours), e.payersInWords())
 		table.Rows = append(table.Rows, row)
 	}
 	return table

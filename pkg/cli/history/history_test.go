@@ -104,7 +104,7 @@ func TestHistoryAsData(t *testing.T) {
 	}
 	start, end := clitest.After(10*time.Second), clitest.After(10*time.Second+30*time.Minute)
 	want := answer{Runs: []entry{{Namespace: "rai", Run: "done", UID: "done-uid", Owner: "org:ai:rai", State: "Completed",
-		Started: start, Ended: &end, ElapsedSeconds: 1800, GPUs: 16, GPUHours: "8.00000",
+		Started: start, Ended: &end, ElapsedSeconds: 1800, GPUs: 16, Attempts: 1, GPUHours: "8.00000",
 		Payers: []payer{{Budget: "rai", Envelope: "west-h100", Owner: "org:ai:rai", GPUHours: "8.00000"}}}}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(payer{}),
 		cmp.Comparer(func(a, b metav1.Time) bool { return a.Time.Equal(b.Time) })); diff != "" {

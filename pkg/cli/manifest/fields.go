@@ -19,7 +19,7 @@ import (
 var meantBy = map[string]string{
 	"gpus": "totalGPUs", "gpu": "totalGPUs", "count": "totalGPUs", "flavor": "gpuType", "type": "gpuType",
 	"time": "maxDuration", "timeLimit": "maxDuration", "walltime": "maxDuration", "containers": "template",
-	"priority": "priorityClassName", "account": "owner",
+	"priority": "priorityClassName", "account": "owner", "requeue": "onTimeout",
 }
 
 // unknownField is how a decoder names a field that our types do not have.

@@ -92,7 +92,8 @@ var options = []about{
 	{"reservation", 0, always, "nodes cannot be reserved by name: Slurm's reservations correspond to a Budget " +
 		"with a window"},
 	{"signal", 0, always, "noticePeriod before a pod is ended, it gets SIGTERM and the condition " +
-		"DisruptionTarget: the program can save then"},
+		"DisruptionTarget: the program can save then; after --time it gets SIGTERM, and runtime.onTimeout: Requeue " +
+		"has the Run start again then"},
 	{"time-min", 0, always, "a Run has one time limit: put the longest time that it needs into --time"},
 	{"tmp", 0, always, "ask for ephemeral-storage in the requests of spec.template"},
 	{"container", 0, always, "--image names the image"},

@@ -25,6 +25,7 @@ type newRun struct {
 	owner, gpuType, image           string
 	gpus, gpusPerPod, group, spares int32
 	maxDuration, checkpoint         time.Duration
+	onTimeout                       string
 	opportunistic, suspend          bool
 	env                             map[string]string
 }
@@ -92,11 +93,38 @@ func (n *newRun) addFlags(cmd *cobra.Command) {
 		"Time after which the Run is ended, such as 2h or 3d; 0 for never.")
 	session.DurationVar(flags, &n.checkpoint, "checkpoint", 0,
 		"How often the program saves its work, such as 30m, so that it may be started again.")
+	flags.StringVar(&n.onTimeout, "on-timeout", "", "What happens after --max-duration: Fail (the default), or Requeue: "+
+		"the Run waits again, at the end of the queue, and starts from its checkpoint.")
 	flags.BoolVar(&n.opportunistic, "opportunistic", false, "Use idle GPUs, and give them back on demand.")
 	flags.BoolVar(&n.suspend, "suspend", false, "Hold the Run back until it is resumed.")
 	session.DurationVar(flags, &n.wait, "wait", time.Second, waitUsage)
 	session.Must(cmd.RegisterFlagCompletionFunc("owner", n.CompleteOwners))
 	session.Must(cmd.RegisterFlagCompletionFunc("type", n.completeTypes))
+	session.Must(cmd.RegisterFlagCompletionFunc("on-timeout",
+		cobra.FixedCompletions(timeoutActions, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// timeoutActions are what may become of a Run whose time is over.
+var timeoutActions = []string{string(rqv1.TimeoutFail), string(rqv1.TimeoutRequeue)}
+
+// parseTimeout accepts what is to become of the Run in any case.
+func (n *newRun) parseTimeout() error {
+	if n.onTimeout == "" {
+		return nil
+	}
+	at := slices.IndexFunc(timeoutActions, func(a string) bool { return strings.EqualFold(a, n.onTimeout) })
+	switch {
+	case at < 0:
+		return session.Fail(session.ExitUsage, "--on-timeout %q: choose %s", n.onTimeout,
+			strings.Join(timeoutActions, " or "))
+	case n.maxDuration <= 0:
+		return session.Fail(session.ExitUsage, "--on-timeout needs --max-duration, such as --max-duration 12h")
+	case timeoutActions[at] == string(rqv1.TimeoutRequeue) && n.checkpoint <= 0:
+		return session.Fail(session.ExitUsage, "--on-timeout Requeue needs --checkpoint, such as --checkpoint 30m: the "+
+			"Run starts again from what it has saved")
+	}
+	n.onTimeout = timeoutActions[at]
+	return nil
 }
 
 func (n *newRun) completeTypes(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -110,6 +138,9 @@ func (n *newRun) completeTypes(cmd *cobra.Command, _ []string, _ string) ([]stri
 
 func (n *newRun) run(ctx context.Context, names, command []string) error {
 	if err := n.output.Check(); err != nil {
+		return err
+	}
+	if err := n.parseTimeout(); err != nil {
 		return err
 	}
 	prints := *n.output.Flags.OutputFormat != ""
@@ -196,7 +227,8 @@ func (n *newRun) asked(names []string, namespace string, command []string) *rqv1
 		run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &n.group}
 	}
 	if n.maxDuration > 0 || n.checkpoint > 0 {
-		run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: duration(n.maxDuration), Checkpoint: duration(n.checkpoint)}
+		run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: duration(n.maxDuration), Checkpoint: duration(n.checkpoint),
+			OnTimeout: rqv1.TimeoutAction(n.onTimeout)}
 	}
 	if n.image == "" {
 		return run

@@ -86,7 +86,7 @@ const (
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt;TimedOut
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -124,6 +124,8 @@ const (
 	// ClosedPriorityPreempt: the Run gave its GPUs to a lost rank of a Run of the same owner that has a higher priority (rule
 	// R44).
 	ClosedPriorityPreempt ClosureReason = "PriorityPreempt"
+	// ClosedTimedOut: the Run's maxDuration was over, and it waits to start again (rule R22).
+	ClosedTimedOut ClosureReason = ReasonTimedOut
 )
 
 // LeaseSpec is what a Lease records.

@@ -1,6 +1,7 @@
 package v1
 
-// ReasonTimedOut is the reason of the condition Finished of a Run that has run for its maxDuration (rule R22).
+// ReasonTimedOut is the reason of the condition Finished of a Run that has run for its maxDuration, and of the condition
+// Started, while that is False, of one that waits again after that (rule R22).
 const ReasonTimedOut = "TimedOut"
 
 // Condition types of a Run.

@@ -93,6 +93,21 @@ func (r *Run) EndsAt() (time.Time, bool) {
 	return end, !end.IsZero()
 }
 
+// RequeuesOnTimeout reports whether the Run waits again once its maxDuration is over (rule R22). Shards start again by
+// themselves, and pods that others make as their controllers have it.
+func (s *RunSpec) RequeuesOnTimeout() bool {
+	return s.Runtime != nil && s.Runtime.OnTimeout == TimeoutRequeue && !s.Opportunistic && !s.Theirs()
+}
+
+// QueuedSince returns since when the Run has its place in line, unless others of its owner have exchanged theirs with
+// it: since its maxDuration was last over, or else since it was made.
+func (r *Run) QueuedSince() time.Time {
+	if t := r.Status.Timeouts; t != nil {
+		return t.Last.Time
+	}
+	return r.CreationTimestamp.Time
+}
+
 // Checkpoints reports whether the Run declares a checkpoint, so that it may be requeued (rule R22).
 func (s *RunSpec) Checkpoints() bool { return s.Runtime != nil && s.Runtime.Checkpoint != nil }
 

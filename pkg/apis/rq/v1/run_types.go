@@ -26,7 +26,7 @@ import (
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule=`size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')`,message=`metadata.name of a Run may have at most 52 characters and no dots, because its Service and its pods' host names are made from it`
 // +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (self.spec.owner == oldSelf.spec.owner && has(self.spec.funding) == has(oldSelf.spec.funding) && (!has(self.spec.funding) || self.spec.funding == oldSelf.spec.funding))`,message=`owner and funding may change only while the Run is Pending: delete the Run and create a new one`,fieldPath=".spec"
-// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (has(oldSelf.spec.runtime) ? has(self.spec.runtime) && has(self.spec.runtime.restarts) == has(oldSelf.spec.runtime.restarts) && (!has(self.spec.runtime.restarts) || self.spec.runtime.restarts == oldSelf.spec.runtime.restarts) && has(self.spec.runtime.startupDeadline) == has(oldSelf.spec.runtime.startupDeadline) && (!has(self.spec.runtime.startupDeadline) || self.spec.runtime.startupDeadline == oldSelf.spec.runtime.startupDeadline) && (!has(oldSelf.spec.runtime.checkpoint) || has(self.spec.runtime.checkpoint) && self.spec.runtime.checkpoint == oldSelf.spec.runtime.checkpoint) && (!has(oldSelf.spec.runtime.maxDuration) || has(self.spec.runtime.maxDuration) && duration(self.spec.runtime.maxDuration) <= duration(oldSelf.spec.runtime.maxDuration)) : !has(self.spec.runtime) || !has(self.spec.runtime.restarts) && !has(self.spec.runtime.startupDeadline))`,message=`once the Run has started, runtime.maxDuration may only be set or shortened and runtime.checkpoint only be set: for anything else delete the Run and create a new one`,fieldPath=".spec.runtime"
+// +kubebuilder:validation:XValidation:rule=`oldSelf.?status.?phase.orValue('Pending') == 'Pending' || (has(oldSelf.spec.runtime) ? has(self.spec.runtime) && has(self.spec.runtime.restarts) == has(oldSelf.spec.runtime.restarts) && (!has(self.spec.runtime.restarts) || self.spec.runtime.restarts == oldSelf.spec.runtime.restarts) && has(self.spec.runtime.startupDeadline) == has(oldSelf.spec.runtime.startupDeadline) && (!has(self.spec.runtime.startupDeadline) || self.spec.runtime.startupDeadline == oldSelf.spec.runtime.startupDeadline) && (!has(oldSelf.spec.runtime.checkpoint) || has(self.spec.runtime.checkpoint) && self.spec.runtime.checkpoint == oldSelf.spec.runtime.checkpoint) && (!has(oldSelf.spec.runtime.maxDuration) || has(self.spec.runtime.maxDuration) && duration(self.spec.runtime.maxDuration) <= duration(oldSelf.spec.runtime.maxDuration)) : !has(self.spec.runtime) || !has(self.spec.runtime.restarts) && !has(self.spec.runtime.startupDeadline))`,message=`once the Run has started, runtime.maxDuration may only be set or shortened, runtime.checkpoint only be set, and runtime.onTimeout be changed: for anything else delete the Run and create a new one`,fieldPath=".spec.runtime"
 type Run struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -50,7 +50,8 @@ type RunList struct {
 
 // RunSpec is the desired state of a Run. Once created, a Run keeps its shape: only malleable.desiredTotalGPUs,
 // suspend, priorityClassName and ttlSecondsAfterFinished change at any time, and owner, funding and runtime while the Run
-// is Pending. Once it has started, runtime.maxDuration may be set or shortened, and runtime.checkpoint be set (rule R22).
+// is Pending. Once it has started, runtime.maxDuration may be set or shortened, runtime.checkpoint be set, and
+// runtime.onTimeout be changed (rule R22).
 //
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs)) || self.locality.groupGPUs < 1 || self.resources.totalGPUs % self.locality.groupGPUs == 0`,message=`resources.totalGPUs must be a multiple of locality.groupGPUs, so that groups are whole`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.locality) && has(self.locality.groupGPUs) && has(self.malleable)) || self.locality.groupGPUs < 1 || self.malleable.minTotalGPUs % self.locality.groupGPUs == 0`,message=`malleable.minTotalGPUs must be a multiple of locality.groupGPUs, so that groups are whole`,fieldPath=".malleable.minTotalGPUs"
@@ -67,6 +68,7 @@ type RunList struct {
 // +kubebuilder:validation:XValidation:rule=`!has(self.malleable) || self.malleable.stepGPUs < 1 || (self.resources.totalGPUs >= self.malleable.minTotalGPUs && self.resources.totalGPUs <= self.malleable.maxTotalGPUs && (self.resources.totalGPUs - self.malleable.minTotalGPUs) % self.malleable.stepGPUs == 0)`,message=`resources.totalGPUs must be malleable.minTotalGPUs plus whole steps, at most malleable.maxTotalGPUs`,fieldPath=".resources.totalGPUs"
 // +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || (self.?spares.orValue(0) == 0 && self.?sparesPerGroup.orValue(0) == 0)`,message=`an opportunistic Run may not have spares, because it gives its GPUs back on demand: remove opportunistic or the spares`,fieldPath=".opportunistic"
 // +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || self.?locality.?allowCrossGroupSpread.orValue(true)`,message=`the shards of an opportunistic Run are wherever GPUs are idle: remove locality.allowCrossGroupSpread or opportunistic`,fieldPath=".locality.allowCrossGroupSpread"
+// +kubebuilder:validation:XValidation:rule=`!has(self.opportunistic) || !self.opportunistic || self.?runtime.?onTimeout.orValue('Fail') != 'Requeue'`,message=`an opportunistic Run may not set runtime.onTimeout to Requeue, because its shards start again by themselves whenever GPUs are idle: remove runtime.onTimeout and runtime.maxDuration, or opportunistic`,fieldPath=".runtime.onTimeout"
 // +kubebuilder:validation:XValidation:rule=`!has(self.funding) || !has(self.funding.sponsors) || !(self.owner in self.funding.sponsors)`,message=`the Run's own owner may not be a sponsor: its envelopes pay first anyway`,fieldPath=".funding.sponsors"
 // +kubebuilder:validation:XValidation:rule=`self.?locality.?groupGPUs == oldSelf.?locality.?groupGPUs && self.?locality.?allowCrossGroupSpread == oldSelf.?locality.?allowCrossGroupSpread`,message=`locality is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".locality"
 // +kubebuilder:validation:XValidation:rule=`self.?sparesPerGroup == oldSelf.?sparesPerGroup`,message=`sparesPerGroup is fixed once a Run is created: delete the Run and create a new one`,fieldPath=".sparesPerGroup"
@@ -241,6 +243,8 @@ type RunFunding struct {
 }
 
 // RunRuntime says how long a Run takes and whether it can be requeued.
+//
+// +kubebuilder:validation:XValidation:rule=`self.?onTimeout.orValue('Fail') != 'Requeue' || has(self.maxDuration) && has(self.checkpoint)`,message=`runtime.onTimeout: Requeue needs runtime.maxDuration, after which the Run waits again, and runtime.checkpoint, which says that it can start again from what it has saved: set both, or remove runtime.onTimeout`,fieldPath=".onTimeout"
 type RunRuntime struct {
 	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one can start again
 	// after a cut or a loss (rule R22). It may be declared while the Run runs. Default: none.
@@ -250,13 +254,18 @@ type RunRuntime struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.checkpoint must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	Checkpoint *metav1.Duration `json:"checkpoint,omitempty"`
 	// maxDuration is the longest that the Run may take, positive, such as 12h, or 72h for 3 days (kubectl runs also accepts 3d).
-	// After that it is ended: Failed with the reason TimedOut. It may be set or shortened while the Run runs (rule R22).
+	// After that it is ended, and onTimeout says what happens then. It may be set or shortened while the Run runs (rule R22).
 	// Default: unbounded.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
+	// onTimeout says what happens when maxDuration is over. Fail: the Run is Failed with the reason TimedOut. Requeue: the Run
+	// waits again, at the end of the queue, and starts from its checkpoint for up to maxDuration again; it needs maxDuration
+	// and checkpoint. It may be changed while the Run runs (rule R22). Default: Fail.
+	// +optional
+	OnTimeout TimeoutAction `json:"onTimeout,omitempty"`
 	// startupDeadline is how long a rank may take to become ready after it was bound, at least 1m, such as 15m. A rank that is
 	// not ready by then counts as dead (rule R39). Default: none.
 	// +optional
@@ -345,8 +354,8 @@ type RunStatus struct {
 	// the Run names none.
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
-	// placeSince is the time that decides the Run's place in the queue if that is not its creation: a Run of its owner with a
-	// higher priority has started from its former place (rule R44). RFC 3339.
+	// placeSince is the time that decides the Run's place in the queue if that is not its creation: its maxDuration was over
+	// then (rule R22), or a Run of its owner with a higher priority has started from its former place (rule R44). RFC 3339.
 	// +optional
 	PlaceSince *metav1.Time `json:"placeSince,omitempty"`
 	// refusal says as data why a waiting Run did not start when it was last tried; absent if it has not been refused.
@@ -357,6 +366,9 @@ type RunStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempt int32 `json:"attempt,omitempty"`
+	// timeouts tells how often the Run's maxDuration was over and it waited again; absent while that has not happened.
+	// +optional
+	Timeouts *RunTimeouts `json:"timeouts,omitempty"`
 }
 
 // RunWidth is the width of a Run, in GPUs, not counting spares.
