@@ -101,7 +101,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		}
 	}
 	if x.standsBack(g, now) {
-		return g.notYet("its maxDuration was over: Runs ahead of it in line are tried first")
+		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
 	}
 	x.places.claimAgain(g)
 	if g.asksForSeats() {

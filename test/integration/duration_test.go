@@ -92,7 +92,7 @@ func (s *site) waitsAgain(name string) {
 	})
 	explained := s.runs("explain " + name + " -n " + s.namespace)
 	for _, want := range []string{"attempt: number 2; its maxDuration was over 1 time, last at ", "counts from ",
-		"Gave back:\n  8 GPUs (TimedOut, GPU leases: 1)"} {
+		"Released:\n  8 GPUs (TimedOut, 1 GPU lease)"} {
 		if !strings.Contains(explained, want) {
 			s.t.Errorf("explain lacks %q:\n%s", want, explained)
 		}
