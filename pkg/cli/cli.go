@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -107,9 +108,26 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, errOut io.
 	return failed.Code
 }
 
+// What cobra says of flags of which one is needed, and of those that exclude each other.
+var (
+	oneOf   = regexp.MustCompile(`^at least one of the flags in the group \[(.*)\] is required$`)
+	onlyOne = regexp.MustCompile(`^if any flags in the group .* can be; \[(.*)\] were all set$`)
+)
+
+// flagsOf names flags, such as --by and --to.
+func flagsOf(names, between string) string {
+	return "--" + strings.ReplaceAll(names, " ", between+"--")
+}
+
 // onOneLine is an error of cobra's with the commands that it suggests, if any.
 func onOneLine(err error) string {
 	text, suggested, _ := strings.Cut(err.Error(), "\n\nDid you mean this?\n")
+	if found := oneOf.FindStringSubmatch(text); found != nil {
+		return "give " + flagsOf(found[1], " or ")
+	}
+	if found := onlyOne.FindStringSubmatch(text); found != nil {
+		return flagsOf(found[1], " and ") + " cannot be combined: leave one of them out"
+	}
 	names := strings.Fields(suggested)
 	if len(names) == 0 {
 		return text

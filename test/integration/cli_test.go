@@ -95,6 +95,8 @@ func TestCLIOnAnAPIServerAlone(t *testing.T) {
 		{name: "a duration that is none", stdin: runYAML("slow", eightGPUs+"\n  runtime: {checkpoint: ten}"),
 			line: "runs submit -n cli -f -",
 			err:  "the server refused Run cli/slow: spec.runtime.checkpoint: ", code: 1},
+		{name: "no owner", stdin: strings.Replace(first, "owner:", "#owner:", 1), line: "runs submit -n cli -f -",
+			err: "the server refused Run cli/first: spec.owner: Required value\n", code: 1},
 		{name: "no such namespace", stdin: first, line: "runs submit -n nowhere -f -",
 			err: `namespaces "nowhere" not found; create the namespace first`, code: 1},
 		{name: "namespaces at odds", stdin: strings.Replace(first, "metadata:", "metadata:\n  namespace: cli", 1),

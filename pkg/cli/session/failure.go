@@ -129,6 +129,9 @@ func IsMissingKind(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
+// unchecked is what the API server adds to what is wrong with an object's form.
+const unchecked = "some validation rules were not checked because the object was invalid"
+
 // Refusal is the server's own message; several causes are listed one a line.
 func Refusal(err error) string {
 	var status apierrors.APIStatus
@@ -139,11 +142,14 @@ func Refusal(err error) string {
 	if status.Status().Reason != metav1.StatusReasonInvalid || details == nil || len(details.Causes) == 0 {
 		return status.Status().Message
 	}
-	lines := make([]string, len(details.Causes))
-	for i, cause := range details.Causes {
-		lines[i] = cause.Message
-		if cause.Field != "" && cause.Field != "<nil>" {
-			lines[i] = cause.Field + ": " + cause.Message
+	var lines []string
+	for _, cause := range details.Causes {
+		switch {
+		case len(details.Causes) > 1 && strings.Contains(cause.Message, unchecked): // it says nothing beside another
+		case cause.Field != "" && cause.Field != "<nil>":
+			lines = append(lines, cause.Field+": "+cause.Message)
+		default:
+			lines = append(lines, cause.Message)
 		}
 	}
 	if len(lines) == 1 {
