@@ -86,9 +86,10 @@ func (w *world) edited(b *rqv1.Budget) bool {
 }
 
 // checkCaps asserts that nobody pays for more than a Budget allows (I3). One that has been edited may: who paid for a
-// rank goes on paying.
+// rank goes on paying. Under a cap a rank counts once: until one that was lost runs again, the envelope that paid for
+// it keeps the money although another envelope pays for its new place.
 func (w *world) checkCaps() {
-	usage := w.Book.Budgets.Usage()
+	usage, twice := w.Book.Budgets.Usage(), w.Book.AsideBeside()
 	for _, name := range slices.Sorted(maps.Keys(w.Budgets)) {
 		b := w.Budgets[name]
 		if w.edited(b) {
@@ -105,7 +106,7 @@ func (w *world) checkCaps() {
 		for _, c := range b.Spec.AggregateCaps {
 			sum := 0
 			for _, e := range c.Envelopes {
-				sum += used[e]
+				sum += used[e] - twice[budget.Key{Budget: name, Envelope: e}]
 			}
 			if sum > int(*c.MaxConcurrency) {
 				w.t.Fatalf("I3: under cap %s of %s %d of %d GPUs are paid for", c.Name, name, sum, *c.MaxConcurrency)
