@@ -86,7 +86,7 @@ func TestOpportunisticFillAndSwap(t *testing.T) {
 	if on[spare] != 2 || len(on) != 2 {
 		t.Errorf("shards are on %v, want two on the spare's node %s and two on another", on, spare)
 	}
-	s.await("j2", rqv1.RunRunning, "4 of 8 shards run; the others wait: no GPUs are idle")
+	s.await("j2", rqv1.RunRunning, "4 of 8 shards run; the others wait: no idle GPUs fit a shard")
 	s.settled()
 
 	failed := before["j1-3"].Spec.NodeName
