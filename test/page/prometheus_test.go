@@ -128,18 +128,24 @@ func (p *prometheus) found(expr string) int {
 	return len(found.Result)
 }
 
+// seen waits for an expression to give series, since some gauges are told every ten seconds only.
+func (p *prometheus) seen(expr string) int {
+	p.t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(time.Second) {
+		if n := p.found(expr); n > 0 || time.Now().After(deadline) {
+			return n
+		}
+	}
+}
+
 // notHappened are panels of what need not happen in the story: they show no line until it has.
 var notHappened = []string{"Overdraft by envelope", "Dates changed in an hour"}
 
 // seePanels asks for what each panel of the dashboards shows, and for what each alert looks at: nothing is empty,
 // unless it stands for what has not happened.
 func seePanels(t *testing.T, p *prometheus) {
-	deadline := time.Now().Add(30 * time.Second)
-	for p.found(`up{job="jobtree-scheduler"} == 1`) == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("what the scheduler serves cannot be read")
-		}
-		<-time.After(time.Second)
+	if p.seen(`up{job="jobtree-scheduler"} == 1`) == 0 {
+		t.Fatal("what the scheduler serves cannot be read")
 	}
 	panels, err := filepath.Glob(filepath.Join(root, "manifests", "monitoring", "dashboard-*.json"))
 	if err != nil || len(panels) != 2 {
@@ -161,8 +167,8 @@ func seePanels(t *testing.T, p *prometheus) {
 		}
 		for _, panel := range dashboard.Panels {
 			for _, target := range panel.Targets {
-				if n := p.found(target.Expr); n == 0 && !slices.Contains(notHappened, panel.Title) {
-					t.Errorf("%s: %q gives %d series: %s", filepath.Base(file), panel.Title, n, target.Expr)
+				if !slices.Contains(notHappened, panel.Title) && p.seen(target.Expr) == 0 {
+					t.Errorf("%s: %q gives no series: %s", filepath.Base(file), panel.Title, target.Expr)
 				}
 			}
 		}
@@ -189,7 +195,7 @@ func seeAlerts(t *testing.T, p *prometheus) {
 				t.Errorf("alert %s is %s: %s", rule.Name, rule.Health, rule.LastError)
 			}
 			for _, of := range selector.FindAllString(rule.Query, -1) {
-				if p.found(of) == 0 {
+				if p.seen(of) == 0 {
 					t.Errorf("alert %s looks at what is not there: %s", rule.Name, of)
 				}
 			}
