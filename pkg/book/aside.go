@@ -115,11 +115,39 @@ func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
 		}
 	}
 	return func() {
+		s.exchange(g, spent)
 		for _, part := range spent {
 			payer := g.kept[part.Index].Payer
 			if s.setAside(g, part.Index); !g.aside[part.Index] {
 				s.waiting.wakeBudget(payer.Budget)
 			}
+		}
+	}
+}
+
+// exchange has ranks whose places are paid for by each other's former payers keep each other's money: otherwise either
+// payer would keep money for one of them and pay for the other.
+func (s *seating) exchange(g *gang, ranks []rank.Part) {
+	owes := func(part rank.Part) (payer budget.Key, other bool) {
+		m := g.rankAt(part.Index)
+		if m == nil {
+			return payer, false
+		}
+		charge, paid := s.accounts.Charge(leaseName(m.pod).String())
+		return charge.Payer, paid && charge.Payer != g.kept[part.Index].Payer
+	}
+	for _, part := range ranks {
+		payer, other := owes(part)
+		if !other {
+			continue
+		}
+		at := slices.IndexFunc(ranks, func(x rank.Part) bool {
+			_, other := owes(x)
+			return other && g.kept[x.Index].Payer == payer
+		})
+		if at >= 0 {
+			x := ranks[at].Index
+			g.kept[part.Index], g.kept[x] = g.kept[x], g.kept[part.Index]
 		}
 	}
 }

@@ -65,7 +65,7 @@ func (s *storm) submitAnything(t *rapid.T) {
 }
 
 func (s *storm) budgetAny(t *rapid.T, name string) {
-	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(8, 64).Draw(t, "budget of "+name))
+	s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(1, 4).Draw(t, "budget of "+name)*8)
 	if rapid.IntRange(0, 4).Draw(t, "window") == 0 {
 		b := s.Budgets[name].DeepCopy()
 		opens := metav1.NewTime(s.Now.Add(time.Duration(rapid.IntRange(-100, 400).Draw(t, "opens")) * time.Second))
