@@ -28,8 +28,8 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 	s.await("filler", rqv1.RunRunning, "bound 8 GPUs")
 	s.awaitRisk("filler", r.Name, "1")
 	s.awaitEvent("Run", "filler", "Reserved")
-	s.submit("poor", 16, inPods(8)) // brief has given 8 of the 32 back by then
-	kept := s.await("poor", rqv1.RunPending,
+	s.submit("worse-off", 16, inPods(8)) // brief has given 8 of the 32 back by then
+	kept := s.await("worse-off", rqv1.RunPending,
 		"32 of 64 GPUs in use, 24 reserved for Run "+s.namespace+"/wanted to start at")
 	if f := kept.Status.Refusal; f == nil || f.Limit == nil || f.Limit.Reserved == nil || f.Limit.Reserved.Amount != 24 {
 		t.Errorf("why it is refused, as data: %+v", f)
@@ -43,8 +43,8 @@ func TestBackfillIsToldItsRisk(t *testing.T) {
 
 	s.removeRun("wanted")
 	s.awaitReservation("wanted", inState(rqv1.ReservationCanceled))
-	s.await("poor", rqv1.RunPending, "16 "+s.flavor+" GPUs are needed")
-	s.removeRun("poor")
+	s.await("worse-off", rqv1.RunPending, "16 "+s.flavor+" GPUs are needed")
+	s.removeRun("worse-off")
 	for _, run := range []string{"holder", "filler"} {
 		eventually(t, run+" is safe", func() error { return s.atRisk(run, metav1.ConditionFalse) })
 		s.awaitEvent("Run", run, "Safe")
