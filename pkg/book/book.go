@@ -4,6 +4,7 @@
 package book
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -165,6 +166,7 @@ func (b *Book) Begin(now time.Time) {
 		b.seats.setAllAside(g)
 	}
 	b.turns.resumeAll(now) // before anybody else takes the room
+	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()
 	for _, m := range b.roster.members {
 		if m.stage < bound {

@@ -148,7 +148,10 @@ func (g *gang) complete() bool {
 	if g.run == nil || g.shape != nil {
 		return false
 	}
-	return g.active.whole() && (g.started() || g.spares.whole()) || g.comesLate() || g.canBeLed()
+	if g.started() {
+		return g.active.within == g.active.size && g.active.leaving == g.active.done || g.comesLate()
+	}
+	return g.active.whole() && g.spares.whole() || g.canBeLed()
 }
 
 // underWay reports whether a pod that the barrier waits for has a node. Places that are kept for pods which have not
@@ -275,8 +278,8 @@ type squad struct {
 	// with a higher index out.
 	size int
 	// within counts the members that exist, and leaving those that have been told to go and are not gone: the gang waits
-	// for their replacements.
-	within, leaving int
+	// for their replacements. Of these done counts those that have succeeded, which a running gang has none for.
+	within, leaving, done int
 	// assigned counts members with a node, reserved those that have reached the barrier.
 	assigned, reserved int
 }
@@ -292,7 +295,7 @@ func (s *squad) whole() bool { return s.within == s.size && s.leaving == 0 }
 
 // resize changes how many members take part.
 func (s *squad) resize(size int) {
-	s.size, s.within, s.leaving, s.assigned, s.reserved = size, 0, 0, 0, 0
+	s.size, s.within, s.leaving, s.done, s.assigned, s.reserved = size, 0, 0, 0, 0, 0
 	for _, m := range s.members {
 		if m != nil {
 			s.count(m, +1)
@@ -317,6 +320,9 @@ func (s *squad) count(m *member, by int) {
 	s.within += by
 	if m.leaving {
 		s.leaving += by
+	}
+	if m.leaving && m.succeeded() {
+		s.done += by
 	}
 	if m.stage >= assigned {
 		s.assigned += by

@@ -2,6 +2,7 @@ package book
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (g *gang) comesOneByOne() bool {
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
-	return g.late() && g.active.leaving == 0 && g.active.within > 0 && g.lacksRank()
+	return g.late() && g.active.leaving == g.active.done && g.active.within > 0 && g.lacksRank()
 }
 
 // arrived reports whether all pods that there are of the gang have come to the barrier, and so many at least.
@@ -107,6 +108,27 @@ func (s *seating) vacatePlanned(g *gang, planned []plan.Assignment) {
 		return !g.late() || v.index == anyRank ||
 			slices.ContainsFunc(planned, func(a plan.Assignment) bool { return !a.Spare && a.Index == v.index })
 	})
+}
+
+// awaitsTheirs reports whether the first pods of a gang are bound, and others make the rest only once these are ready.
+func (g *gang) awaitsTheirs() bool {
+	return g.run != nil && g.run.Spec.TheirsComeLate() && g.shape == nil && !g.started() && !g.over() && !g.suspended() &&
+		g.firstAreThere() && g.leader() == nil && g.active.leaving == 0 && g.active.within < g.active.size
+}
+
+// keepForLate gives gangs places again for pods that are made late: a process that has begun since knows of none.
+func (x *starter) keepForLate(gangs iter.Seq[*gang], now time.Time) {
+	var late []*gang
+	for g := range gangs {
+		if g.awaitsTheirs() {
+			late = append(late, g)
+		}
+	}
+	slices.SortFunc(late, byAge)
+	for _, g := range late {
+		g.committed = true // the first ones are past the barrier
+		g.committed = x.planGang(g, g.model(), now) == nil
+	}
 }
 
 // breaksUp has a gang that lacks pods which others are to make, and that waited for its places with all of them, wait

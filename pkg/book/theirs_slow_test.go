@@ -77,3 +77,29 @@ func TestAGroupWhoseFirstPodsNeverBegin(t *testing.T) {
 		}
 	})
 }
+
+// TestPlacesAreKeptForPodsThatAreMadeLateAfterARestart: what comes once the first pods are ready has its places while
+// these begin, whoever schedules by then.
+func TestPlacesAreKeptForPodsThatAreMadeLateAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		first := w.startSlowly()
+		w.crash()
+		w.submitWithSpares("run1", "org:a", 1, 1, 8, 0, ungrouped)
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 32 || w.firstOf("run00") != first {
+			t.Fatalf("%d GPUs are held: %s", held, w.Runs["run00"].Status.Message)
+		}
+		w.waits("run1", "since all nodes are kept")
+		w.Pass(2 * gangDeadline)
+		w.rounds(3)
+		w.SetReady(first, true)
+		w.rounds(6)
+		w.running("run00", "although all its pods are there")
+		if w.Pods[first] == nil {
+			t.Error("its first pod has been started again")
+		}
+		w.waits("run1", "since all nodes are taken")
+		w.settle()
+		w.checkSettled()
+	})
+}

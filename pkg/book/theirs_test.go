@@ -75,7 +75,8 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 	for _, pods := range there {
 		for _, pod := range pods {
 			ready, _ := rank.ReadySince(pod)
-			waits = waits && (pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.controllers.inOrder && !ready)
+			waits = waits && pod.Status.Phase != corev1.PodSucceeded &&
+				(pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.controllers.inOrder && !ready)
 		}
 	}
 	for i := range n {
