@@ -60,7 +60,7 @@ func TestMaxDurationEndsARun(t *testing.T) {
 	edit(s, s.run("endless", 8), edited(time.Hour, ""))
 	s.submit("next", 24, inPods(8))
 	s.await("next", rqv1.RunPending, "short by")
-	edit(s, s.run("endless", 8), edited(2*time.Second, rqv1.TimeoutRequeue))
+	edit(s, s.run("endless", 8), edited(time.Minute, rqv1.TimeoutRequeue))
 	s.await("next", rqv1.RunRunning, "bound 24 GPUs")
 	s.waitsAgain("endless")
 	edit(s, s.run("endless", 8), edited(time.Second, rqv1.TimeoutFail))

@@ -123,6 +123,9 @@ func (n *newRun) parseTimeout() error {
 		return session.Fail(session.ExitUsage, "--on-timeout Requeue needs --checkpoint, such as --checkpoint 30m: the "+
 			"Run starts again from what it has saved")
 	}
+	if timeoutActions[at] == string(rqv1.TimeoutRequeue) && n.maxDuration < time.Minute {
+		return session.Fail(session.ExitUsage, "--on-timeout Requeue needs a --max-duration of at least 1m")
+	}
 	n.onTimeout = timeoutActions[at]
 	return nil
 }

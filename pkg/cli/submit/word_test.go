@@ -226,6 +226,8 @@ func TestARunFromOneLine(t *testing.T) {
 			"    maxDuration: 2h0m0s\n    onTimeout: Requeue\n", 1)},
 		"that waits again from nothing": {args: "--gpus 8 --max-duration 2h --on-timeout Requeue", code: session.ExitUsage,
 			err: "--on-timeout Requeue needs --checkpoint, such as --checkpoint 30m"},
+		"that waits again at once": {args: "--gpus 8 --max-duration 59s --checkpoint 10s --on-timeout Requeue",
+			code: session.ExitUsage, err: "--on-timeout Requeue needs a --max-duration of at least 1m"},
 		"that is never over": {args: "--gpus 8 --checkpoint 2h --on-timeout Fail", code: session.ExitUsage,
 			err: "--on-timeout needs --max-duration"},
 		"which does what then": {args: "--gpus 8 --on-timeout Stop", code: session.ExitUsage,

@@ -245,6 +245,7 @@ type RunFunding struct {
 // RunRuntime says how long a Run takes and whether it can be requeued.
 //
 // +kubebuilder:validation:XValidation:rule=`self.?onTimeout.orValue('Fail') != 'Requeue' || has(self.maxDuration) && has(self.checkpoint)`,message=`runtime.onTimeout: Requeue needs runtime.maxDuration, after which the Run waits again, and runtime.checkpoint, which says that it can start again from what it has saved: set both, or remove runtime.onTimeout`,fieldPath=".onTimeout"
+// +kubebuilder:validation:XValidation:rule=`self.?onTimeout.orValue('Fail') != 'Requeue' || !has(self.maxDuration) || duration(self.maxDuration) >= duration('1m')`,message=`runtime.maxDuration must be at least 1m with runtime.onTimeout: Requeue, because each attempt writes a Lease for every pod: set a longer one, or remove runtime.onTimeout`,fieldPath=".maxDuration"
 type RunRuntime struct {
 	// checkpoint is the interval between checkpoints, positive, such as 10m or 1h30m. A Run that declares one can start again
 	// after a cut or a loss (rule R22). It may be declared while the Run runs. Default: none.
@@ -262,8 +263,8 @@ type RunRuntime struct {
 	// +kubebuilder:validation:XValidation:rule=`self.matches('^([0-9]{1,6}([.][0-9]{1,9})?h)?([0-9]{1,6}([.][0-9]{1,9})?m)?([0-9]{1,6}([.][0-9]{1,9})?s)?([0-9]{1,6}ms)?$') && self != '' && duration(self) > duration('0s')`,message=`runtime.maxDuration must be a positive duration in hours, minutes and seconds, such as 10m, 1h30m or, for 3 days, 72h`
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
 	// onTimeout says what happens when maxDuration is over. Fail: the Run is Failed with the reason TimedOut. Requeue: the Run
-	// waits again, at the end of the queue, and starts from its checkpoint for up to maxDuration again; it needs maxDuration
-	// and checkpoint. It may be changed while the Run runs (rule R22). Default: Fail.
+	// waits again, at the end of the queue, and starts from its checkpoint for up to maxDuration again; it needs
+	// checkpoint and a maxDuration of at least 1m. It may be changed while the Run runs (rule R22). Default: Fail.
 	// +optional
 	OnTimeout TimeoutAction `json:"onTimeout,omitempty"`
 	// startupDeadline is how long a rank may take to become ready after it was bound, at least 1m, such as 15m. A rank that is
