@@ -2,6 +2,7 @@
 import { html, useEffect, useState } from "./vendor/htm-preact.js";
 import { Command, Empty, Gone, Table } from "./parts.js";
 import { get } from "./store.js";
+import { CutTable } from "./tables.js";
 import { verify } from "./verify.js";
 import { actions, at, away, localTimes, percent, split } from "./words.js";
 
@@ -58,17 +59,18 @@ const Record = ({ reservation, now }) => {
 };
 
 // Lottery is the view.
-export const Lottery = ({ store, filter, chosen, choose }) => {
+export const Lottery = ({ store, filter, chosen, choose, asTable }) => {
   const words = filter.toLowerCase();
   const rows = [...store.tables.reservations.values()].filter((r) => !words || `${r.key} ${r.run}`.toLowerCase().includes(words))
     .sort((a, b) => (a.endedAt ? 1 : 0) - (b.endedAt ? 1 : 0) || (b.endedAt ?? "").localeCompare(a.endedAt ?? "") ||
       a.key.localeCompare(b.key));
   const reservation = store.tables.reservations.get(chosen);
   return html`<div class="beside"><div class="scroll">
-    <${Table} rows=${rows} keyOf=${(r) => r.key} chosen=${chosen} onChoose=${choose} columns=${[
+    ${asTable ? html`<${CutTable} reservations=${rows} stateOf=${stateOf} chosen=${chosen} choose=${choose}/>` : html`<${Table} rows=${rows}
+      keyOf=${(r) => r.key} chosen=${chosen} onChoose=${choose} columns=${[
   { title: "Reservation", of: (r) => r.key }, { title: "For", of: (r) => r.run }, { title: "State", of: (r) => r.state },
   { title: "When", of: (r) => at(r.activatedAt ?? r.earliestStart) }, { title: "Lottery", of: stateOf },
-  { title: "Cuts", right: true, of: (r) => r.cuts?.length ?? "" }]}/>
+  { title: "Cuts", right: true, of: (r) => r.cuts?.length ?? "" }]}/>`}
     ${rows.length === 0 && html`<${Empty}>There are no Reservations that you may read.<//>`}
   </div>${reservation && html`<${Record} key=${reservation.key} reservation=${reservation} now=${store.now}/>`}
   ${chosen && !reservation && html`<${Gone} what=${chosen}>There is no such Reservation that you may read, or it has ended, and nothing was

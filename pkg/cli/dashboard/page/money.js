@@ -2,7 +2,8 @@
 import { html } from "./vendor/htm-preact.js";
 import { useAnswer } from "./answer.js";
 import { Command, Empty, Swatch, Table } from "./parts.js";
-import { at, away, localTimes } from "./words.js";
+import { CapTable, EnvelopeTable } from "./tables.js";
+import { at, away, hours, localTimes } from "./words.js";
 
 const parts = [["ownedGPUs", "own", "own"], ["familyGPUs", "family", "lent to family"], ["lentGPUs", "lent", "lent to sponsors' borrowers"],
   ["spareGPUs", "spare", "spare"], ["overdraftGPUs", "overdraft", "overdraft"]];
@@ -40,8 +41,6 @@ const inOrder = (parents) => {
   return out;
 };
 
-const hours = (n) => Number(n).toLocaleString(undefined, { maximumFractionDigits: 1 });
-
 const Envelope = ({ e, now }) => html`<tr>
   <td>${e.budget}/${e.envelope}</td><td>${e.flavor}</td>
   <td class="wide"><${Bar} envelope=${e}/></td>
@@ -51,8 +50,22 @@ const Envelope = ({ e, now }) => html`<tr>
     ${e.end ? html` ends ${at(e.end)}` : ""}${e.start && Date.parse(e.start) > now ? html` begins ${at(e.start)}` : ""}</td>
 </tr>`;
 
+// Family shows owners below their parents, each with a bar for each of its envelopes.
+const Family = ({ money, owners, colours, now }) => html`
+    <div class="legend">${parts.map(([, name, text]) => html`<span key=${name}><i class=${`key ${name}`}></i> ${text}</span>`)}
+      <span><i class="key free"></i> free</span></div>
+    <table class="money">
+      <thead><tr><th scope="col">Envelope</th><th scope="col">Type</th><th scope="col">GPUs</th><th scope="col" class="right">Used / all</th>
+        <th scope="col" class="right">GPU-hours spent</th><th scope="col">Until</th></tr></thead>
+      ${owners.map(({ owner, depth }) => html`<tbody key=${owner}>
+        <tr><th scope="rowgroup" colspan="6" style=${{ paddingLeft: `${8 + 20 * depth}px` }}><${Swatch} colour=${colours.ofOwner(owner)} mark=${colours.markOfOwner(owner)}/> ${owner}</th></tr>
+        ${money.envelopes.filter((e) => e.owner === owner).map((e) => html`<${Envelope} key=${`${e.budget}/${e.envelope}`} e=${e} now=${now}/>`)}
+        ${money.conditions.filter((c) => c.owner === owner).map((c) => html`<tr><td colspan="6" class="bad">${localTimes(c.message)}</td></tr>`)}
+      </tbody>`)}
+    </table>`;
+
 // Money is the view.
-export const Money = ({ store, colours, filter }) => {
+export const Money = ({ store, colours, filter, asTable }) => {
   const { data: money, failed } = useAnswer("/api/money", store.version);
   if (!money) {
     return failed ? html`<p class="bad">${failed}</p>` : html`<${Empty}>Reading the Budgets.<//>`;
@@ -61,17 +74,9 @@ export const Money = ({ store, colours, filter }) => {
   const owners = inOrder(money.parents).filter(({ owner }) => !words || owner.toLowerCase().includes(words));
   return html`<div class="scroll">
     ${failed && html`<p class="bad">${failed}</p>`}
-    <div class="legend">${parts.map(([, name, text]) => html`<span key=${name}><i class=${`key ${name}`}></i> ${text}</span>`)}
-      <span><i class="key free"></i> free</span></div>
-    <table class="money">
-      <thead><tr><th scope="col">Envelope</th><th scope="col">Type</th><th scope="col">GPUs</th><th scope="col" class="right">Used / all</th>
-        <th scope="col" class="right">GPU-hours spent</th><th scope="col">Until</th></tr></thead>
-      ${owners.map(({ owner, depth }) => html`<tbody key=${owner}>
-        <tr><th scope="rowgroup" colspan="6" style=${{ paddingLeft: `${8 + 20 * depth}px` }}><${Swatch} colour=${colours.ofOwner(owner)} mark=${colours.markOfOwner(owner)}/> ${owner}</th></tr>
-        ${money.envelopes.filter((e) => e.owner === owner).map((e) => html`<${Envelope} key=${`${e.budget}/${e.envelope}`} e=${e} now=${store.now}/>`)}
-        ${money.conditions.filter((c) => c.owner === owner).map((c) => html`<tr><td colspan="6" class="bad">${localTimes(c.message)}</td></tr>`)}
-      </tbody>`)}
-    </table>
+    ${asTable ? html`<${EnvelopeTable} money=${money} owners=${owners}/>
+      ${money.aggregateCaps.length > 0 && html`<${CapTable} money=${money} owners=${owners}/>`}` : html`<${Family} money=${money} owners=${owners} colours=${colours}
+      now=${store.now}/>`}
     ${owners.length === 0 && html`<${Empty}>No Budgets can be seen.<//>`}
     ${money.flows.length > 0 && html`<${Table} caption="Who pays for whom" rows=${money.flows}
       keyOf=${(f) => `${f.payer} ${f.owner} ${f.relation}`} columns=${[{ title: "Payer", of: (f) => f.payer },

@@ -4,15 +4,16 @@ import { html, useEffect, useRef, useState } from "./vendor/htm-preact.js";
 // mostRows is how many rows of a table are drawn.
 const mostRows = 500;
 
-// Table shows rows; columns are {title, of(row), right?}.
-export const Table = ({ caption, columns, rows, keyOf, chosen, onChoose }) => html`
-  <table>
+// Table shows rows; columns are {title, of(row), right?, long?}. A row is chosen by its key, unless several rows are about one choice. A
+// plain table is as wide as it needs to be: only what is long is broken into lines.
+export const Table = ({ caption, columns, rows, keyOf, chosen, choiceOf = keyOf, onChoose, plain }) => html`
+  <table class=${plain ? "plain" : ""}>
     ${caption && html`<caption>${caption}</caption>`}
     <thead><tr>${columns.map((c) => html`<th scope="col" class=${c.right ? "right" : ""}>${c.title}</th>`)}</tr></thead>
     <tbody>${rows.slice(0, mostRows).map((row) => html`
-      <tr key=${keyOf(row)} class=${chosen === keyOf(row) ? "chosen" : ""}>
-        ${columns.map((c, i) => html`<td class=${c.right ? "right" : ""}>${i === 0 && onChoose
-    ? html`<button class="link" aria-current=${chosen === keyOf(row) ? "true" : undefined} onClick=${() => onChoose(keyOf(row))}>${c.of(row)}</button>` : c.of(row)}</td>`)}
+      <tr key=${keyOf(row)} class=${onChoose && chosen === choiceOf(row) ? "chosen" : ""}>
+        ${columns.map((c, i) => html`<td class=${c.right ? "right" : c.long ? "long" : ""}>${i === 0 && onChoose
+    ? html`<button class="link" aria-current=${chosen === choiceOf(row) ? "true" : undefined} onClick=${() => onChoose(choiceOf(row))}>${c.of(row)}</button>` : c.of(row)}</td>`)}
       </tr>`)}</tbody>
     ${rows.length > mostRows && html`<tfoot><tr><td colspan=${columns.length}>
       ${rows.length - mostRows} more rows: use the filter.</td></tr></tfoot>`}

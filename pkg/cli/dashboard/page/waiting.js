@@ -1,6 +1,7 @@
 // The view of Runs: those that wait, with all that is known about when they start, and those that may be cut.
 import { html } from "./vendor/htm-preact.js";
 import { Command, Empty, Gone, Swatch, Table } from "./parts.js";
+import { RunTable } from "./tables.js";
 import { actions, at, away, command, gpus, localTimes, percent, threat } from "./words.js";
 
 const mineOnly = (rows, hello, mine) => (mine ? rows.filter((run) => run.namespace === hello.namespace) : rows);
@@ -63,7 +64,7 @@ const Details = ({ run, reservations, now, go }) => {
 };
 
 // Waiting is the view.
-export const Waiting = ({ store, colours, filter, chosen, choose, go, mine, setMine }) => {
+export const Waiting = ({ store, colours, filter, chosen, choose, go, asTable, mine, setMine }) => {
   const { runs, reservations } = store.shown.tables;
   const { now } = store;
   const all = mineOnly([...runs.values()], store.hello, mine).filter((run) => matches(run, filter));
@@ -82,10 +83,12 @@ export const Waiting = ({ store, colours, filter, chosen, choose, go, mine, setM
     <div class="tools"><label><input type="checkbox" checked=${mine} onChange=${(event) => setMine(event.target.checked)}/>
       only namespace ${store.hello.namespace}</label></div>
     <div class="beside"><div class="scroll">
+      ${asTable ? all.length > 0 && html`<${RunTable} runs=${[...risky, ...waiting.filter((run) => !run.risks?.length), ...others]}
+        reservations=${reservations} now=${now} chosen=${chosen} choose=${choose}/>` : html`
       ${table("At risk", risky, [{ title: "Chance", right: true, of: (run) => percent(run.risks[0].probability) },
     { title: "What may happen", of: (run) => threat(run.risks[0]) }, { title: "When", of: (run) => `${at(run.risks[0].at)} (${away(run.risks[0].at, now)})` }])}
       ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", of: (run) => localTimes(run.waits.message) }])}
-      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "Message", of: (run) => localTimes(run.message) }])}
+      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "Message", of: (run) => localTimes(run.message) }])}`}
       ${all.length === 0 && html`<${Empty}>There are no Runs that you may read${mine ? " in this namespace" : ""}.<//>`}
     </div>
     ${runs.has(chosen) && html`<${Details} run=${runs.get(chosen)} reservations=${reservations} now=${now} go=${go}/>`}

@@ -49,6 +49,9 @@ export const percent = (probability) => {
   return whole === 100 && Number(probability) < 1 ? ">99 %" : `${whole} %`;
 };
 
+// hours are GPU-hours.
+export const hours = (n) => Number(n).toLocaleString(undefined, { maximumFractionDigits: 1 });
+
 export const gpus = (n) => `${n} GPU${n === 1 ? "" : "s"}`;
 
 // split parts NAMESPACE/NAME.
