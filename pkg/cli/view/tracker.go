@@ -159,6 +159,22 @@ func (t *Tracker) Tally(run types.UID) Tally {
 	return count
 }
 
+// Matches reports whether the open GPU leases are those of a Run's width, and of all the spares that it is to have.
+func (t *Tracker) Matches(run *rqv1.Run) bool {
+	works, standsBy := int32(0), int32(0)
+	for _, lease := range t.Held {
+		switch {
+		case lease.Spec.RunRef.UID != run.UID:
+		case lease.Spec.Slice.Role == rqv1.RoleSpare:
+			standsBy += lease.GPUs()
+		default:
+			works += lease.GPUs()
+		}
+	}
+	w := run.Status.Width
+	return w != nil && works == w.Allocated && standsBy == SparesWanted(run)
+}
+
 // InWords lists the counts that can be something for a Run.
 func (c Tally) InWords(run *rqv1.Run) string {
 	var parts []string

@@ -36,22 +36,21 @@ func (r *reporter) tell(f *followed) error {
 	if f.run == nil {
 		return nil
 	}
-	counts := f.leases.Tally(f.run.UID)
-	timeless := r.standing(f.run, counts, time.Time{}) // a countdown that goes on is no change
+	timeless := r.standing(f, time.Time{}) // a countdown that goes on is no change
 	if f.said == timeless {
 		return nil
 	}
 	f.said = timeless
-	r.line(f.name, r.standing(f.run, counts, r.now()))
+	r.line(f.name, r.standing(f, r.now()))
 	return nil
 }
 
 // standing is how a Run stands, in a line.
-func (r *reporter) standing(run *rqv1.Run, counts view.Tally, now time.Time) string {
-	leases := ""
-	// while a gang comes or goes, the lines about its GPU leases tell enough
-	if view.PhaseOf(run) == rqv1.RunRunning && !r.countless {
-		leases = counts.InWords(run)
+func (r *reporter) standing(f *followed, now time.Time) string {
+	run, leases := f.run, ""
+	// while a gang comes or goes, the lines about its GPU leases tell enough, and its width does once it is there
+	if view.PhaseOf(run) == rqv1.RunRunning && !r.countless && !f.leases.Matches(run) {
+		leases = f.leases.Tally(run.UID).InWords(run)
 	}
 	notes := view.Bracketed(view.PendingOf(run)) + view.NoteOf("leases:", leases) +
 		view.NoteOf("starts", view.StartOf(run, now)) + view.Bracketed(view.RiskOf(run, now))
