@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -223,5 +224,9 @@ func TestANamespaceIsPaidForUntilItsPodsAreGone(t *testing.T) {
 	})
 	if !lasted {
 		t.Error("the pods were gone at once")
+	}
+	row := mustCommand(t, s.ControlPlane, "", "get budgets.rq.davidlangworthy.io --no-headers "+s.namespace)
+	if diff := cmp.Diff([]string{s.namespace, string(s.owner), "0", "100", "0"}, strings.Fields(row)[:5]); diff != "" {
+		t.Errorf("name, owner, used, free and overdraft (-want +got):\n%s", diff)
 	}
 }

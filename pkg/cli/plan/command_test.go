@@ -181,6 +181,14 @@ func TestPlanOfAFile(t *testing.T) {
 	if got := server.Get(draft("small", 0), "metadata", "name"); got != "" {
 		t.Error("the Run was submitted")
 	}
+	there := draft("small", 16)
+	there.Namespace, there.UID, there.Status = "rai", "there", clitest.Waits("InsufficientGPUs", "16 GPUs are short")
+	server.Set(there)
+	if again := clitest.Do(t, server, Command, "-f", file(t, draft("small", 16))); again.Code != 0 ||
+		!strings.Contains(again.Out, "now, with 16 GPUs on n0, n1") {
+		t.Errorf("a Run of that name exists, and would as well be another: %+v", again)
+	}
+	server.Delete(there)
 	both := clitest.Do(t, server, Command, "-f", file(t, draft("one", 16), draft("two", 16)))
 	if both.Code != 0 || strings.Count(both.Out, "now, with 16 GPUs on n0, n1") != 2 {
 		t.Errorf("two Runs, each asked about by itself: %+v", both)

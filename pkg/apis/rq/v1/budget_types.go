@@ -193,13 +193,13 @@ type BudgetStatus struct {
 	ObservedAt *metav1.Time `json:"observedAt,omitempty"`
 	// usedGPUs are held against the concurrency of all envelopes together.
 	// +optional
-	UsedGPUs int32 `json:"usedGPUs,omitempty"`
+	UsedGPUs int32 `json:"usedGPUs"`
 	// overdraftGPUs is the part of usedGPUs that exceeds what the Budget allows.
 	// +optional
-	OverdraftGPUs int32 `json:"overdraftGPUs,omitempty"`
+	OverdraftGPUs int32 `json:"overdraftGPUs"`
 	// headroomGPUs is the sum of what may still be taken from each envelope.
 	// +optional
-	HeadroomGPUs int32 `json:"headroomGPUs,omitempty"`
+	HeadroomGPUs int32 `json:"headroomGPUs"`
 	// envelopes holds the usage of each envelope.
 	// +optional
 	// +listType=map
