@@ -214,13 +214,26 @@ func (g *groups) ran(run *rqv1.Run) {
 		of := g.of(key)
 		changed := of.phase != run.Status.Phase || of.run != run.UID
 		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning || run.Status.Attempt > 0
-		changed = changed || group.Reports(key) && of.said != run.Status.Message
+		changed = changed || of.said != run.Status.Message && (group.Reports(key) || g.tells(of, run))
 		of.phase, of.run, of.said = run.Status.Phase, run.UID, run.Status.Message
 		g.mu.Unlock()
 		if changed {
 			g.again(key)
 		}
 	}
+}
+
+// tells reports whether pods of a group are told what its Run says: it waits and has given them no ranks, by which they
+// would be told. The lock is held.
+func (g *groups) tells(of *pods, run *rqv1.Run) bool {
+	if run.Status.Phase == rqv1.RunPending {
+		for _, pod := range of.waiting {
+			if g.asksForGPUs(pod) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ended notes that a Run is gone which stood for a group.

@@ -149,7 +149,7 @@ func (g *groups) keep(v *view) {
 	if v.end == rqv1.RunFailed && now.Before(of.idle.Add(g.deadline)) && madeAgain(v) {
 		v.end = ""
 	}
-	if !v.empty {
+	if len(v.members) > 0 {
 		of.empty = time.Time{}
 	}
 	if v.past && of.phase == rqv1.RunRunning {
@@ -178,6 +178,10 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 		return 0, err
 	}
 	v.waiting = g.turnDown(run, v.waiting, who)
+	if g.deserted(run, v) {
+		g.feed(run, v)
+		return g.await(ctx, run, v)
+	}
 	resized, err := g.resize(ctx, run, v)
 	if err != nil {
 		return 0, err
@@ -194,48 +198,6 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 		after = rest // nobody tells when that is mended
 	}
 	return after, g.report(ctx, v.Observed, run, "")
-}
-
-// another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
-// goes as well.
-func another(run *rqv1.Run, o *group.Observed) bool {
-	is := ownersOf(o)
-	return len(is) > 0 && slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
-		return was.Kind == is[0].Kind && was.Name == is[0].Name && was.UID != is[0].UID
-	})
-}
-
-// outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have
-// come, or somebody has mended what it says.
-func outdated(run *rqv1.Run, o *group.Observed) bool {
-	was := run.Annotations[rqv1.AnnotationDerived]
-	if was == "" || run.Ended() || run.Status.Phase == rqv1.RunRunning ||
-		slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return rank.Theirs(pod) && pod.Spec.NodeName != "" }) {
-		return false
-	}
-	d := group.Derive(o)
-	return d.Spec != nil && d.Hash() != was
-}
-
-// await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
-// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. One that has
-// ended stays as a record.
-func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
-	if run.Ended() {
-		return 0, nil
-	}
-	now := g.clock.Now()
-	g.mu.Lock()
-	of := g.of(v.Key)
-	if of.empty.IsZero() {
-		of.empty = now
-	}
-	left := of.empty.Add(g.deadline).Sub(now)
-	g.mu.Unlock()
-	if left > 0 && group.Suspended(v.Object) == "" {
-		return left, nil
-	}
-	return 0, g.deleteRun(ctx, run)
 }
 
 // podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one.

@@ -142,3 +142,44 @@ func TestAPodWithoutGPUsWaitsForItsGroup(t *testing.T) {
 		}
 	}
 }
+
+// TestARunWithoutPodsGoes once its places have been kept for long enough, although pods wait which get no ranks: those
+// of others who may not pay, and those for which something else is to happen first. The group is a gang again when
+// its pods come, and would have come back pod by pod.
+func TestARunWithoutPodsGoes(t *testing.T) {
+	gate := func(pod *corev1.Pod) {
+		pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+	}
+	for name, c := range map[string]struct {
+		is   func(*corev1.Pod)
+		goes bool
+	}{
+		"gated":       {gate, true},
+		"may not pay": {func(pod *corev1.Pod) { pod.Spec.ServiceAccountName = "other" }, true},
+		"replaces":    {func(*corev1.Pod) {}, false},
+	} {
+		g, a := runningGangOf2(t)
+		g.payersAre(map[string]bool{"default": true})
+		for _, gone := range []string{"a", "b"} {
+			if err := g.kube.CoreV1().Pods("ns").Delete(t.Context(), gone, metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next := ofGang("c")
+		c.is(next)
+		g.groups.note(next)
+		want := time.Duration(0)
+		if c.goes {
+			want = g.groups.deadline
+		}
+		if wrote, after := g.looks(a); len(wrote) > 0 || c.goes && (after <= 0 || after > want) {
+			t.Errorf("%s: at once Runs were written so: %v, and it is looked at again after %s", name, wrote, after)
+		}
+		g.clock.Step(g.groups.deadline)
+		var wrote []string
+		if c.goes {
+			wrote = []string{"delete"}
+		}
+		g.want(name, a, wrote...)
+	}
+}

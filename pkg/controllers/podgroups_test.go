@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -247,3 +249,68 @@ func TestTrim(t *testing.T) {
 		t.Errorf("got %v, %v", kept, err)
 	}
 }
+
+// TestAPodGroupThatIsToHaveMorePods before it has started waits for them, although its Run has been made with fewer.
+// One of whose pods is made anew does not lose its Run, and that its place in line.
+func TestAPodGroupThatIsToHaveMorePods(t *testing.T) {
+	g, api := gangOf2(t)
+	a := ofGang("a")
+	g.groups.note(a)
+	g.groups.note(ofGang("b"))
+	g.want("it is whole", a, "create")
+	g.groups.drop(ofGang("b"))
+	g.want("one is made anew", a)
+	g.groups.note(ofGang("b"))
+	if err := unstructured.SetNestedField(api.is, int64(3), "spec", "schedulingPolicy", "gang", "minCount"); err != nil {
+		t.Fatal(err)
+	}
+	g.want("it is to start with three", a, "delete")
+	g.want("it waits for the third", a)
+	g.groups.note(ofGang("c"))
+	g.want("it is whole", a, "create")
+	if total := g.run().Spec.Resources.TotalGPUs; total != 24 {
+		t.Errorf("it asks for %d GPUs", total)
+	}
+}
+
+// TestAPodIsToldAnew why its Run cannot have it: no other event says so when nodes have come.
+func TestAPodIsToldAnew(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pod := inGroup("a", "")
+	g.groups.note(pod)
+	g.want("it is new", pod, "create")
+	g.groups.queue = &noted{TypedRateLimitingInterface: g.groups.queue}
+	run := g.run()
+	for _, c := range []struct {
+		phase   rqv1.RunPhase
+		message string
+		again   bool
+	}{{rqv1.RunPending, "short by 8", true}, {rqv1.RunPending, "short by 8", false},
+		{rqv1.RunPending, "short by 4", true}, {rqv1.RunRunning, "it runs", true}, {rqv1.RunRunning, "7 of 8 ready", false}} {
+		before := g.groups.queue.(*noted).added
+		run.Status = rqv1.RunStatus{Phase: c.phase, Message: c.message}
+		g.groups.ran(run)
+		if again := g.groups.queue.(*noted).added > before; again != c.again {
+			t.Errorf("once its Run says %q its group is looked at: %v", c.message, again)
+		}
+	}
+	ranked := pod.DeepCopy()
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	run.Status.Phase = rqv1.RunPending
+	g.groups.ran(run)
+	g.groups.note(ranked)
+	before := g.groups.queue.(*noted).added
+	run.Status.Message = "short by 2"
+	if g.groups.ran(run); g.groups.queue.(*noted).added > before {
+		t.Error("all pods have ranks, and are told by these; their group is looked at")
+	}
+}
+
+// noted counts how often groups are to be looked at.
+type noted struct {
+	workqueue.TypedRateLimitingInterface[group.Key]
+	added int
+}
+
+func (n *noted) AddAfter(group.Key, time.Duration) { n.added++ }

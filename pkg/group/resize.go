@@ -79,6 +79,15 @@ func Outgrown(run *rqv1.Run, o *Observed) bool {
 		!equality.Semantic.DeepEqual(d.Spec.Resources.GPUsPerPod, run.Spec.Resources.GPUsPerPod)
 }
 
+// Outnumbers reports whether a group has as many pods with GPUs as a Run is for, or more.
+func Outnumbers(o *Observed, run *rqv1.Run) bool {
+	gpus := 0
+	for _, m := range membersOf(o) {
+		gpus += m.gpus
+	}
+	return gpus >= int(run.Spec.Resources.TotalGPUs)
+}
+
 // WidthFor returns the width of a Run that runs and has some pods, by how many ranks its group is to have. Of which all
 // may be meant, or those that are there: then some that are lost may come again, and the Run does not narrow.
 func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *Width {

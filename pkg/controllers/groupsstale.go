@@ -1,0 +1,72 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
+// goes as well.
+func another(run *rqv1.Run, o *group.Observed) bool {
+	is := ownersOf(o)
+	return len(is) > 0 && slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
+		return was.Kind == is[0].Kind && was.Name == is[0].Name && was.UID != is[0].UID
+	})
+}
+
+// outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have
+// come, or somebody has mended what it says.
+func outdated(run *rqv1.Run, o *group.Observed) bool {
+	was := run.Annotations[rqv1.AnnotationDerived]
+	if was == "" || run.Ended() || run.Status.Phase == rqv1.RunRunning ||
+		slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return rank.Theirs(pod) && pod.Spec.NodeName != "" }) {
+		return false
+	}
+	d := group.Derive(o)
+	if d.Spec == nil { // it is to have more pods than its Run is for, or lacks some of those
+		return d.Waits != "" && group.Outnumbers(o, run)
+	}
+	return d.Hash() != was
+}
+
+// await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
+// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. One that has
+// ended stays as a record.
+func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
+	if run.Ended() {
+		return 0, nil
+	}
+	now := g.clock.Now()
+	g.mu.Lock()
+	of := g.of(v.Key)
+	if of.empty.IsZero() {
+		of.empty = now
+	}
+	left := of.empty.Add(g.deadline).Sub(now)
+	g.mu.Unlock()
+	if left > 0 && group.Suspended(v.Object) == "" {
+		return left, nil
+	}
+	return 0, g.deleteRun(ctx, run)
+}
+
+// deserted reports whether a Run that runs has no pods, and none that wait could have their ranks as they are: they may
+// not pay, or something else is to happen first.
+func (g *groups) deserted(run *rqv1.Run, v *view) bool {
+	is := run.Status.Phase == rqv1.RunRunning && v.end == "" && len(v.members) == 0 &&
+		!slices.ContainsFunc(v.waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
+	if !is {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.of(v.Key).empty = time.Time{}
+	}
+	return is
+}
