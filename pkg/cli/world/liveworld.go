@@ -2,9 +2,11 @@
 package world
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,14 +46,14 @@ func LiveBook(ctx context.Context, c client.Client, now time.Time) (b *book.Book
 	holding := client.MatchingFieldsSelector{Selector: fields.ParseSelectorOrDie(
 		"status.phase!=Succeeded,status.phase!=Failed")}
 	open := client.MatchingFieldsSelector{Selector: fields.OneTermNotEqualSelector("status.closed", "true")}
-	for _, list := range []struct {
-		into    client.ObjectList
-		options []client.ListOption
-	}{{&nodes, nil}, {&budgets, nil}, {&runs, nil}, {&pods, []client.ListOption{holding}},
-		{&leases, []client.ListOption{open}}, {&reservations, nil}} {
-		if err := c.List(ctx, list.into, list.options...); err != nil {
-			return nil, nil, err
-		}
+	err = inParallel(func() error { return c.List(ctx, &nodes) },
+		func() error { return c.List(ctx, &budgets) },
+		func() error { return c.List(ctx, &runs) },
+		func() error { return c.List(ctx, &pods, holding) },
+		func() error { return c.List(ctx, &leases, open) },
+		func() error { return c.List(ctx, &reservations) })
+	if err != nil {
+		return nil, nil, err
 	}
 	each(nodes.Items, b.SetNode)
 	each(budgets.Items, b.Budgets.SetBudget)
@@ -67,6 +69,18 @@ func LiveBook(ctx context.Context, c client.Client, now time.Time) (b *book.Book
 	b.Budgets.RefreshBudgets(now)
 	b.TakeOver(now)
 	return b, unread, nil
+}
+
+// inParallel reads several things at once: the API server encodes some while others are decoded. It returns the first
+// error in order.
+func inParallel(reads ...func() error) error {
+	errs := make([]error, len(reads))
+	var all sync.WaitGroup
+	for i, read := range reads {
+		all.Go(func() { errs[i] = read() })
+	}
+	all.Wait()
+	return cmp.Or(errs...)
 }
 
 // each hands every item of a list to a function.
