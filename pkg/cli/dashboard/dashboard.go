@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -63,6 +65,11 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 		_, err := d.Out.Write(VerifyPage())
 		return err
 	}
+	listener, err := listen(d.port)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	c, namespace, _, err := d.Connect()
 	if err != nil {
 		return err
@@ -78,10 +85,6 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 	}
 	if guessed != "" {
 		watched.unread = append(watched.unread, guessed)
-	}
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))
-	if err != nil {
-		return session.Fail(session.ExitError, "%v; choose another port with --port", err)
 	}
 	pages := newFrames(watched, args, d.Now)
 	go pages.run(ctx)
@@ -102,9 +105,32 @@ func (d *dashboard) run(ctx context.Context, _ []string) error {
 	return serve(ctx, listener, guard)
 }
 
+// listen takes a port of this machine's loopback; 0 is one that is free.
+func listen(port int) (net.Listener, error) {
+	if port < 0 || port > math.MaxUint16 {
+		return nil, session.Fail(session.ExitError, "--port %d is no port: choose one from 1024 to %d, or 0 for one that "+
+			"is free", port, math.MaxUint16)
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, session.Fail(session.ExitError, "port %d of 127.0.0.1 is used by another program, perhaps another "+
+			"dashboard: end that, choose another port with --port, or leave --port out to take one that is free", port)
+	case errors.Is(err, syscall.EACCES):
+		return nil, session.Fail(session.ExitError, "you may not serve on port %d: choose one from 1024 to %d with "+
+			"--port, or leave --port out to take one that is free", port, math.MaxUint16)
+	case err != nil:
+		return nil, session.Fail(session.ExitError, "%v; choose another port with --port", err)
+	}
+	return listener, nil
+}
+
+// idle is how long a connection is kept on which nothing is asked for.
+const idle = 2 * time.Minute
+
 // serve answers requests until the context ends.
 func serve(ctx context.Context, listener net.Listener, handler http.Handler) error {
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second,
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: idle,
 		BaseContext: func(net.Listener) context.Context { return ctx }, ConnContext: withPeer}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

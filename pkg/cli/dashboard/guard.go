@@ -64,6 +64,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	switch {
 	case ofAnother(r.Context()):
+		header.Set("Connection", "close")
 		http.Error(w, "this dashboard is another user's: start one of your own", http.StatusForbidden)
 	case !slices.Contains(g.hosts, r.Host):
 		http.Error(w, "this dashboard is served to 127.0.0.1 and localhost only", http.StatusMisdirectedRequest)

@@ -50,8 +50,15 @@ func ofAnother(ctx context.Context) bool {
 	return known && uid != os.Getuid() && uid != 0
 }
 
+// established is the state, as Linux lists it, of a connection that nobody has begun to end.
+const established = "01"
+
+// nobody is the owner of connections whose owner is not told.
+const nobody = -1
+
 // ownerOf finds the user whose socket leads from one address to another in a list of sockets as Linux has it: number,
-// both addresses, state, two pairs of numbers, one number, the user, and more.
+// both addresses, state, two pairs of numbers, one number, the user, and more. A socket that its program has closed is
+// listed as the superuser's, whosever it was: it is nobody's.
 func ownerOf(list io.Reader, from, to netip.AddrPort) (uid int, found bool) {
 	for lines := bufio.NewScanner(list); lines.Scan(); {
 		words := strings.Fields(lines.Text())
@@ -62,6 +69,9 @@ func ownerOf(list io.Reader, from, to netip.AddrPort) (uid int, found bool) {
 		remote, ok2 := addressOf(words[2])
 		if !ok || !ok2 || local != plain(from) || remote != plain(to) {
 			continue
+		}
+		if words[3] != established {
+			return nobody, true
 		}
 		uid, err := strconv.Atoi(words[7])
 		return uid, err == nil

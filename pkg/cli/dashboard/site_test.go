@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -52,6 +53,39 @@ func TestAPageThatReadsNothing(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("the page reads nothing, and somebody looks: %v", looked)
 		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// TestPortsThatCannotBeServedOn say what to do, before anything is read of the cluster.
+func TestPortsThatCannotBeServedOn(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, number, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for port, want := range map[string]string{
+		number: "port " + number + " of 127.0.0.1 is used by another program, perhaps another dashboard: end that, choose " +
+			"another port with --port, or leave --port out to take one that is free",
+		"70000": "--port 70000 is no port: choose one from 1024 to 65535, or 0 for one that is free",
+		"-1":    "--port -1 is no port: choose one from 1024 to 65535, or 0 for one that is free",
+	} {
+		server := clitest.NewServer(t)
+		server.Before = func(request string) error {
+			t.Errorf("port %s: %s is asked for", port, request)
+			return nil
+		}
+		d := over(server)
+		if d.port, err = strconv.Atoi(port); err != nil {
+			t.Fatal(err)
+		}
+		d.noBrowser = true
+		if err := d.run(t.Context(), nil); err == nil || err.Error() != want {
+			t.Errorf("port %s: %v, want %s", port, err, want)
 		}
 	}
 }

@@ -87,9 +87,9 @@ const Banner = ({ store }) => {
     ${store.lost && html`<p class="banner bad">${store.refusal || `The dashboard has ended, or cannot be reached. Start "kubectl runs ` +
       `dashboard" again if it has.`} What you see is ${about.at ? `of ${at(about.at)}` : "nothing"}.</p>`}
     ${!store.lost && about.since && html`<p class="banner bad">${about.loggedOut
-      ? "The API server does not accept your login any more: log in again. It has been like that"
-      : "The API server has not answered"}<span aria-live="off"> for ${span(store.now - new Date(about.since))}</span>: what you see
-      may be old.${about.why && ` (${about.why})`}</p>`}
+      ? "The API server does not accept your login any more: log in again. What you see is that of"
+      : "The API server has not answered since"} ${at(about.since)}<span aria-live="off"> (${span(store.now - new Date(about.since))})</span>${about.loggedOut
+      ? "." : ": what you see may be as old."}${about.why && ` (${about.why})`}</p>`}
     ${about.unread?.length > 0 && html`<details class="banner"><summary>Some things may not be read with your rights.</summary>
       <ul>${about.unread.map((line) => html`<li>${line}</li>`)}</ul></details>`}
     ${store.then && html`<p class="banner">The fleet as GPU leases tell of it at ${at(store.then.about.at)}. Nodes are shown as they are now.
