@@ -11,8 +11,17 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/published"
 )
 
+// Permit has whoever asks be allowed to read these namespaces from now on, or all that there is if it is nil.
+func (s *Server) Permit(namespaces []string) {
+	s.rights.Lock()
+	defer s.rights.Unlock()
+	s.Readable = namespaces
+}
+
 // mayRead reports whether whoever asks may read what a request is about, or wants to write.
 func (s *Server) mayRead(w *wanted) bool {
+	s.rights.Lock()
+	defer s.rights.Unlock()
 	switch {
 	case s.Readable == nil || w.verb != "list" && w.verb != "get" && w.verb != "watch":
 		return true

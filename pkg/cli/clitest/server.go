@@ -31,7 +31,7 @@ type Server struct {
 	// the answer unless it is nil.
 	Before func(request string) error
 	// Readable, if not nil, are the only namespaces that whoever asks may read, with "" for the list of them. Of what is
-	// elsewhere only what everybody may read can be read.
+	// elsewhere only what everybody may read can be read. Permit changes them later.
 	Readable []string
 	// Stream, if set, answers a request for a stream of a pod, such as its log.
 	Stream func(out http.ResponseWriter, r *http.Request, pod, stream string)
@@ -43,6 +43,7 @@ type Server struct {
 	NobodyUses string
 
 	t       testing.TB
+	rights  sync.Mutex // of what may be read
 	mu      sync.Mutex
 	version int
 	objects []*unstructured.Unstructured

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +43,7 @@ func factsOf(t rapid.TB, server *clitest.Server) facts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &watched{stores: map[reflect.Type][]*store{}}
+	w := &watched{}
 	for _, kind := range kinds {
 		list := kind.list.DeepCopyObject().(client.ObjectList)
 		s := &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: func() {}}
@@ -53,7 +52,7 @@ func factsOf(t rapid.TB, server *clitest.Server) facts {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.stores[reflect.TypeOf(kind.object)] = []*store{s}
+		w.parts = append(w.parts, &part{kind: kind, sources: []*source{{in: s}}})
 	}
 	tables := newFrames(w, args, d.Now).tablesAt(w.objects(), d.Now(), true)
 	f := facts{nodes: rowsOf[picture.Node](t, tables[tableNodes]), runs: map[string]*runRow{}}

@@ -24,7 +24,8 @@ const listed6 = `  sl  local_address rem_address   st tx rx tr tm retrnsmt uid
    0: 0000000000000000FFFF00000100007F:D432 0000000000000000FFFF00000100007F:1F41 01 0:0 00:0 0  1002        0 78
 `
 
-// Of the two ends of a connection the browser's counts, also where it has written its address as one of IPv6. One that its program has closed is listed as the superuser's.
+// Of the two ends of a connection the browser's counts, also where it has written its address as one of IPv6. One that
+// its program has closed is listed as the superuser's.
 func TestOwnersOfConnections(t *testing.T) {
 	server := netip.MustParseAddrPort("127.0.0.1:8001")
 	for client, want := range map[string]int{"127.0.0.1:54321": 1001, "127.0.0.1:54322": 1002, "127.0.0.1:54323": nobody,
@@ -65,8 +66,8 @@ func TestWhoseRequest(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatIsClosed has a program close its connection before it is looked at whose it is: what it has asked for
-// before is not taken as the superuser's.
+// TestAConnectionThatIsClosed has a program close its connection before it is looked at whose it is: what it has asked
+// for before is not taken as the superuser's.
 func TestAConnectionThatIsClosed(t *testing.T) {
 	if _, err := os.Stat(sockets[0]); err != nil {
 		return // a system that does not tell

@@ -9,30 +9,38 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/davidlangworthy/jobtree/pkg/cli/session"
 )
 
 // rightsAsked is how often it is asked whether what is watched may still be read: the API server lets a watch go on
 // that it would not let begin.
 const rightsAsked = time.Minute
 
-// rights has it asked again and again whether what is watched may still be read.
-func (w *watched) rights(ctx context.Context) {
-	again := time.NewTicker(rightsAsked)
-	defer again.Stop()
-	for {
+// rightsShare is by how much longer it is waited than it took to ask, where that is more than a minute: who knows of
+// many namespaces, and may read few of them, has many to ask for.
+const rightsShare = 100
+
+// rights has it asked again and again whether what is watched may still be read, and whether more may be.
+func (w *watched) rights(ctx context.Context, s *session.Session, c client.WithWatch) {
+	for pause := rightsAsked; ; {
 		select {
 		case <-ctx.Done():
 			return
-		case <-again.C:
-			w.askRights(ctx)
+		case <-time.After(pause):
 		}
+		begun := time.Now()
+		w.askRights(ctx)
+		w.askGained(ctx, s, c)
+		pause = max(rightsAsked, rightsShare*time.Since(begun))
 	}
 }
 
 // askRights has what may not be read any more be forgotten, and be asked for until it may be read again. Where the API
 // server does not answer such questions, that is noticed when a watch ends, which each does within ten minutes.
 func (w *watched) askRights(ctx context.Context) {
-	for _, s := range w.sources {
+	for _, s := range w.sources() {
 		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "list", Namespace: s.namespace,
 				Group: s.resource.Group, Resource: s.resource.Resource}}}

@@ -38,6 +38,48 @@ func TestARightThatIsLost(t *testing.T) {
 	u.until("Runs again", func() bool { return len(u.tables[tableRuns]) == 1 && len(u.about.Unread) == 0 })
 }
 
+// TestRightsThatAreGained need no new start: those for another namespace, then for all, and what is lost of them again.
+// What could be read all the time is shown once.
+func TestRightsThatAreGained(t *testing.T) {
+	mine, theirs := clitest.RunOf("train", 8, 0, clitest.Runs(8)), clitest.RunOf("other", 8, 0, clitest.Runs(8))
+	theirs.Namespace = "others"
+	waits := clitest.ReservationOf(&theirs, 8) // it tells of the namespace
+	server := clitest.NewServer(t, nodeOf("a"), &mine, &theirs, &waits)
+	server.Readable = []string{mine.Namespace}
+	d := over(server)
+	address, w := watching(t, server)
+	u := reading(t, address)
+	sees := func(what string, nodes, runs int, unread ...string) {
+		t.Helper()
+		c, _, _, err := d.Connect()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.askRights(t.Context())
+		w.askGained(t.Context(), d.Session, c)
+		u.until(what, func() bool {
+			var kinds []string
+			for _, line := range u.about.Unread {
+				kinds = append(kinds, line[:strings.Index(line, ":")])
+			}
+			return len(u.tables[tableNodes]) == nodes && len(u.tables[tableRuns]) == runs && slices.Equal(kinds, unread)
+		})
+	}
+	sees("one namespace", 0, 1, "nodes", "Runs", "GPU leases", "pods")
+	sees("as much as before", 0, 1, "nodes", "Runs", "GPU leases", "pods")
+	server.Permit([]string{mine.Namespace, theirs.Namespace})
+	sees("two namespaces", 0, 2, "nodes", "Runs", "GPU leases", "pods")
+	server.Permit(nil)
+	sees("all", 1, 2)
+	server.Permit([]string{theirs.Namespace})
+	sees("one namespace, after all", 0, 1, "Runs", "GPU leases", "pods", "nodes")
+	if got := len(w.sources()); got != 6 {
+		t.Errorf("%d sources are read", got)
+	}
+	server.Permit(nil)
+	sees("all again", 1, 2)
+}
+
 // TestALoginThatHasRunOut is told as such.
 func TestALoginThatHasRunOut(t *testing.T) {
 	server := clitest.NewServer(t, nodeOf("a"))

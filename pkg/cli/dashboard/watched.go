@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -19,10 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -32,10 +29,9 @@ import (
 
 // watched is what is read of the cluster and kept up to date.
 type watched struct {
-	stores  map[reflect.Type][]*store
-	sources []*source
-	unread  []string      // what may not be read from the beginning on, and why
-	dirty   chan struct{} // has a value after a change
+	parts  []*part       // what they watch may change
+	unread []string      // what else could not be read in the beginning, and why
+	dirty  chan struct{} // has a value after a change
 
 	mu     sync.Mutex
 	broken map[string]outage // what cannot be read at the moment
@@ -49,13 +45,16 @@ type outage struct {
 	why   string // what the client says of it
 }
 
-// kinds are what is watched, what finished pods are like apart.
-var kinds = []struct {
+// kind is one kind of objects.
+type kind struct {
 	what   string
 	object client.Object
 	list   client.ObjectList
 	fields fields.Selector
-}{
+}
+
+// kinds are what is watched, what finished pods are like apart.
+var kinds = []kind{
 	{"nodes", &corev1.Node{}, &corev1.NodeList{}, fields.Everything()},
 	{"Runs", &rqv1.Run{}, &rqv1.RunList{}, fields.Everything()},
 	{"GPU leases", &rqv1.Lease{}, &rqv1.LeaseList{}, fields.Everything()},
@@ -69,36 +68,21 @@ var silent = logr.Discard()
 
 // watch begins to watch what may be read: in all namespaces, or in those of which it is known that they may be read.
 func (d *dashboard) watch(ctx context.Context, c client.WithWatch) (*watched, error) {
-	w := &watched{stores: map[reflect.Type][]*store{}, dirty: make(chan struct{}, 1), broken: map[string]outage{},
-		lost: map[string]bool{}}
+	w := &watched{dirty: make(chan struct{}, 1), broken: map[string]outage{}, lost: map[string]bool{}}
 	for _, kind := range kinds {
 		namespaces, lacks, err := d.Readable(ctx, c, kind.object, kind.list)
 		if err != nil {
 			return nil, err
 		}
-		if lacks != "" {
-			w.unread = append(w.unread, kind.what+": "+lacks)
-		}
 		mapped, err := resourceOf(c, kind.object)
 		if err != nil {
 			return nil, err
 		}
-		of := reflect.TypeOf(kind.object)
-		for _, namespace := range namespaces {
-			s := &source{client: c, namespace: namespace, what: kind.what, resource: mapped, list: kind.list,
-				fields: kind.fields, in: &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: w.touch}}
-			if namespace != "" {
-				s.what += " of namespace " + namespace
-			}
-			s.told = func(err error) { w.told(s, err) }
-			w.stores[of], w.sources = append(w.stores[of], s.in), append(w.sources, s)
-			reflector := cache.NewReflectorWithOptions(s.listWatch(), kind.object, s.in, cache.ReflectorOptions{
-				Name: s.what, Logger: &silent, Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 2, Steps: 5,
-					Cap: 5 * time.Second, Jitter: 0.2}})
-			go reflector.RunWithContext(klog.NewContext(ctx, silent))
-		}
+		p := &part{kind: kind, resource: mapped}
+		w.parts = append(w.parts, p)
+		w.adapt(ctx, c, p, namespaces, lacks)
 	}
-	go w.rights(ctx)
+	go w.rights(ctx, d.Session, c)
 	return w, nil
 }
 
@@ -126,6 +110,10 @@ func (w *watched) touch() {
 // told takes note of whether something could be read. What may not be read any more is not shown any more.
 func (w *watched) told(of *source, err error) {
 	w.mu.Lock()
+	if of.ended {
+		w.mu.Unlock()
+		return
+	}
 	was, lost := w.broken[of.what], w.lost[of.what]
 	delete(w.broken, of.what)
 	switch {
@@ -168,7 +156,13 @@ func outageOf(err error) outage {
 func (w *watched) notRead() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	out := slices.Clone(w.unread)
+	var out []string
+	for _, p := range w.parts {
+		if p.lacks != "" {
+			out = append(out, p.what+": "+p.lacks)
+		}
+	}
+	out = append(out, w.unread...)
 	for _, what := range slices.Sorted(maps.Keys(w.lost)) {
 		out = append(out, what+": you may not read them any more")
 	}
@@ -193,16 +187,6 @@ func (w *watched) objects() *picture.Objects {
 		Reservations: all[*rqv1.Reservation](w), Budgets: all[*rqv1.Budget](w), Pods: all[*corev1.Pod](w)}
 }
 
-func all[T client.Object](w *watched) []T {
-	var out []T
-	for _, s := range w.stores[reflect.TypeFor[T]()] {
-		for _, object := range s.List() {
-			out = append(out, object.(T))
-		}
-	}
-	return out
-}
-
 // source reads one kind of object in one namespace, or in all of them.
 type source struct {
 	client    client.WithWatch
@@ -214,6 +198,8 @@ type source struct {
 	in        *store
 	told      func(err error)
 	door      door
+	cancel    context.CancelFunc
+	ended     bool // nothing that it tells counts any more; guarded by the lock of what is watched
 }
 
 // plainly lists before it watches: a list of a large ledger comes from the API server's cache in one answer.
