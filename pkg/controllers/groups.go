@@ -334,7 +334,11 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	var out []book.Offer
 	ranks := of.shape.Seats(waiting, members)
 	for _, pod := range waiting {
-		out = append(out, book.Offer{Pod: pod, Rank: ranks[pod.UID]})
+		at := ranks[pod.UID]
+		if each := run.Spec.Resources.GPUsPerPod; each != nil && int32(at)**each >= run.Spec.Desired() {
+			at = -1 // some of the group had completed before the Run began, which has fewer ranks
+		}
+		out = append(out, book.Offer{Pod: pod, Rank: at})
 	}
 	return out, of.end
 }

@@ -106,3 +106,27 @@ func TestWhatFollowsWhenAJobIsComplete(t *testing.T) {
 		t.Errorf("what follows asks for %d GPUs", total)
 	}
 }
+
+// TestASuspendedGroupGoes although some of its pods have completed: those are there for as long as their controller
+// keeps them, and the others would come back one by one once it is resumed.
+func TestASuspendedGroupGoes(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	is := map[string]any{}
+	if err := yaml.Unmarshal([]byte(inTurn), &is); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.client = &withJobSet{g.groups.client, is}
+	first := ofSteps("a", "a", "0")
+	g.groups.note(first)
+	g.want("it is new", first, "create")
+	g.starts()
+	done, labels := ofSteps("a", "a", "0"), first.Labels
+	done.Status.Phase = corev1.PodSucceeded
+	g.ranked(done, g.run())
+	maps.Copy(done.Labels, labels)
+	g.groups.drop(done)
+	g.want("a pod is done", first)
+	is["spec"].(map[string]any)["suspend"] = true
+	g.want("it is suspended", first, "delete")
+}

@@ -77,7 +77,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
 	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
-	case run != nil && v.empty && v.end == "":
+	case run != nil && v.end == "" && (v.empty || v.idle && group.Suspended(o.Object) != ""):
 		return g.await(ctx, run, v)
 	case run != nil:
 		return g.serve(ctx, run, v)
@@ -254,7 +254,7 @@ func (g *groups) asksForGPUs(pod *corev1.Pod) bool { return g.rules.GPUs(&pod.Sp
 // derive makes the Run that stands for a group, or tells its pods why there is none.
 func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev1.Pod, problem string) (time.Duration,
 	error) {
-	d := group.Derive(o)
+	d := group.DeriveNew(o)
 	if problem != "" {
 		d.Problem, d.Spec = problem, nil
 	}

@@ -30,7 +30,7 @@ func outdated(run *rqv1.Run, o *group.Observed) bool {
 		slices.ContainsFunc(o.Pods, func(pod *corev1.Pod) bool { return rank.Theirs(pod) && pod.Spec.NodeName != "" }) {
 		return false
 	}
-	d := group.Derive(o)
+	d := group.DeriveNew(o)
 	if d.Spec == nil { // it is to have more pods than its Run is for, or lacks some of those
 		return d.Waits != "" && group.Outnumbers(o, run)
 	}

@@ -48,6 +48,8 @@ type Observed struct {
 	Namespace map[string]string
 	// Types are the types of GPU that the fleet has.
 	Types []string
+	// anew says that what has completed is none of the group.
+	anew bool
 }
 
 // Derived is the Run that stands for a group.
@@ -66,6 +68,14 @@ func (d *Derived) Hash() string {
 		return "" // a spec can always be written
 	}
 	return fmt.Sprintf("%x", sha256.Sum256(text))[:16]
+}
+
+// DeriveNew returns the Run that stands for a group of which none has begun: its controller makes no pods for what has
+// completed before, such as before it was suspended.
+func DeriveNew(o *Observed) Derived {
+	of := *o
+	of.anew = true
+	return Derive(&of)
 }
 
 // Derive returns the Run that stands for a group. A group that asks for no GPUs has none.

@@ -32,7 +32,7 @@ func ofJobs(o *Observed) Shape {
 	if text, err := json.Marshal(raw); err != nil || json.Unmarshal(text, &jobs) != nil {
 		return Shape{}
 	}
-	past := completed(o, jobs)
+	past, ended := completed(o, jobs), succeeded(o)
 	var parts []replicated
 	late, later := false, false
 	waited, over := map[string]bool{}, map[string]bool{} // Jobs that wait for GPUs, and those whose time is after that
@@ -53,6 +53,7 @@ func ofJobs(o *Observed) Shape {
 		if job.Replicas != nil {
 			p.Replicas = *job.Replicas
 		}
+		p.Replicas -= ended[job.Name]
 		if !over[job.Name] {
 			parts, late = append(parts, p), late || after
 		}
@@ -60,6 +61,22 @@ func ofJobs(o *Observed) Shape {
 	s := inParts(parts, o.GPUs)
 	s.Late, s.Begun = late || order == "InOrder", len(past) > 0
 	return s
+}
+
+// succeeded returns how many copies of each Job of a JobSet that begins have succeeded before.
+func succeeded(o *Observed) map[string]int {
+	out := map[string]int{}
+	if !o.anew {
+		return out
+	}
+	raw, _, _ := unstructured.NestedSlice(o.Object, "status", "replicatedJobsStatus")
+	for _, of := range raw {
+		if status, is := of.(map[string]any); is {
+			n, _, _ := unstructured.NestedInt64(status, "succeeded")
+			out[text(status, "name")] = int(n)
+		}
+	}
+	return out
 }
 
 const untilComplete = "Complete"

@@ -128,3 +128,41 @@ func TestJobsOfTwoSizes(t *testing.T) {
 		t.Errorf("it is told %q", d.Problem)
 	}
 }
+
+// TestWhatHasCompletedBeforeAGroupBegins is none of it: its controller makes no pods for that, so that a group which is
+// resumed would wait for them for ever. One that runs keeps its width.
+func TestWhatHasCompletedBeforeAGroupBegins(t *testing.T) {
+	job := func(status string) *Observed {
+		o := inTurn(t, "a:1x1")
+		o.Key = Key{"ns", "batch", "Job", "train"}
+		o.Object = objectOf(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: train}\n"+
+			"spec: {parallelism: 4, completions: 6, "+
+			"template: {spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}\n"+status)
+		return o
+	}
+	jobs := func(status string) *Observed {
+		o := inTurn(t, "a:2x1", "b:3x2")
+		for key, value := range objectOf(t, "status: {replicatedJobsStatus: ["+status+"]}") {
+			o.Object[key] = value
+		}
+		return o
+	}
+	for name, c := range map[string]struct {
+		o    *Observed
+		want int // ranks
+	}{
+		"a new Job":        {job(""), 4},
+		"some of it":       {job("status: {succeeded: 2}"), 4},
+		"more of it":       {job("status: {succeeded: 5}"), 1},
+		"a new JobSet":     {jobs(""), 8},
+		"one of its Jobs":  {jobs("{name: b, succeeded: 1}"), 6},
+		"all of one":       {jobs("{name: a, succeeded: 2}, {name: b, succeeded: 1}"), 4},
+		"more than it has": {jobs("{name: a, succeeded: 7}"), 6},
+	} {
+		c.o.Pods = []*corev1.Pod{podOf("p", 8)}
+		all, d := ShapeOf(c.o).Ranks, DeriveNew(c.o)
+		if d.Spec == nil || d.Spec.Resources.TotalGPUs != int32(8*c.want) || all != 4 && all != 8 {
+			t.Errorf("%s: it begins with %+v, want %d ranks, and has %d when it has begun", name, d, c.want, all)
+		}
+	}
+}

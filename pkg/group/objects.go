@@ -30,6 +30,9 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, job) != nil {
 			return Shape{}
 		}
+		if left := job.Spec.Completions; o.anew && left != nil {
+			*left = max(0, *left-job.Status.Succeeded)
+		}
 		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, o.GPUs)
 	},
 	{"jobset.x-k8s.io", "JobSet"}: ofJobs,

@@ -47,6 +47,12 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 		to = WidthFor(&run.Spec, min(s.Ranks, ranks), len(s.parts) > 0, members)
 	case run.Status.Phase == rqv1.RunPending:
 		d := Derive(o)
+		if total := run.Spec.Resources.TotalGPUs; d.Spec != nil && d.Spec.Resources.TotalGPUs > total {
+			d = DeriveNew(o)
+			if d.Spec != nil && d.Spec.Resources.TotalGPUs <= total {
+				return nil // some had completed before it began
+			}
+		}
 		if d.Spec != nil && equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) {
 			to = &Width{d.Spec.Resources.TotalGPUs, d.Spec.Malleable}
 		}

@@ -7,7 +7,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -156,5 +158,36 @@ func TestAJobIsSuspended(t *testing.T) {
 		return nil
 	})
 	s.await(run, rqv1.RunRunning, "")
+	s.resumesHalfDone(job, run, suspend)
 	s.settled()
+}
+
+// resumesHalfDone has a running Job of two pods be suspended once one of them is done. Its Run goes, although that pod
+// is still there, and the Job starts again with the other alone.
+func (s *site) resumesHalfDone(job *batchv1.Job, run string, suspend func(bool)) {
+	s.t.Helper()
+	end := client.RawPatch(types.MergePatchType,
+		[]byte(`{"metadata":{"annotations":{"pod-complete.stage.kwok.x-k8s.io/delay":"0s"}}}`))
+	for _, pod := range s.podsOf(run) {
+		if err := s.api.Patch(s.t.Context(), &pod, end); err != nil {
+			s.t.Fatal(err)
+		}
+		break
+	}
+	eventually(s.t, "a pod is to be done", func() error {
+		is := &batchv1.Job{}
+		if err := s.api.Get(s.t.Context(), client.ObjectKeyFromObject(job), is); err != nil || is.Status.Succeeded != 1 {
+			return fmt.Errorf("%d are: %w", is.Status.Succeeded, err)
+		}
+		return nil
+	})
+	suspend(true)
+	eventually(s.t, "its Run is to go", func() error {
+		if err := s.api.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: run}, &rqv1.Run{}); err == nil {
+			return fmt.Errorf("it is there")
+		}
+		return nil
+	})
+	suspend(false)
+	s.await(run, rqv1.RunRunning, "bound 8 GPUs")
 }
