@@ -327,7 +327,7 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	if len(waiting) == 0 {
 		return nil, of.end
 	}
-	members, err := ofRun[corev1.Pod](g.watches.pods, runOf(key))
+	members, err := g.membersOf(run)
 	if err != nil {
 		return nil, of.end
 	}

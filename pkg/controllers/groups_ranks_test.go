@@ -26,7 +26,8 @@ func TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank(t *testing.T) {
 	if offers, _ := g.groups.offers(run); len(offers) != 2 {
 		t.Fatalf("%d pods are offered", len(offers))
 	}
-	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods)}
 	g.groups.note(ranked)
 	if offers, _ := g.groups.offers(run); len(offers) != 0 {
 		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))
@@ -54,7 +55,8 @@ func TestAPodTooManyIsTold(t *testing.T) {
 	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
-	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods)}
 	ranked.Spec.NodeName = "n0"
 	g.groups.note(ranked)
 	g.groups.note(pods[1])
@@ -86,7 +88,8 @@ func TestAGroupWhosePodsAreToldToGo(t *testing.T) {
 		run := g.run()
 		g.groups.drop(pod)
 		told := pod.DeepCopy()
-		told.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+		told.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+			rqv1.LabelSource: string(rqv1.SourcePods)}
 		told.Spec.NodeName, told.Status.Phase = "n0", phase
 		told.DeletionTimestamp = &metav1.Time{Time: g.clock.Now()}
 		g.looksWith(told)
@@ -110,7 +113,8 @@ func TestAPodThatLeavesItsGroupAsItIsGivenARank(t *testing.T) {
 	g.want("nothing has changed", pods[0])
 	run, left := g.run(), pods[0].DeepCopy()
 	left.Annotations = map[string]string{rqv1.AnnotationGroup: "other"}
-	left.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	left.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods)}
 	g.groups.note(left)
 	if offers, _ := g.groups.offers(run); len(offers) != 0 {
 		t.Errorf("%d pods are offered, and nobody knows which rank is taken", len(offers))

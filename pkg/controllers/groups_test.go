@@ -316,7 +316,8 @@ func TestAFailedGroupMayBeMadeAnew(t *testing.T) {
 			g.see()
 			run := g.run()
 			failed := pod.DeepCopy()
-			failed.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+			failed.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+				rqv1.LabelSource: string(rqv1.SourcePods)}
 			failed.Spec.NodeName, failed.Status.Phase = "n0", corev1.PodFailed
 			g.groups.drop(pod)
 			run.Status.Phase = rqv1.RunRunning

@@ -35,11 +35,11 @@ const (
 
 // look brings a group a step further. It returns when to look again without an event; 0 for never.
 func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error) {
-	waiting, members, err := g.podsOf(key)
+	run := g.runOf(key)
+	waiting, members, err := g.podsOf(key, run)
 	if err != nil {
 		return 0, err
 	}
-	run := g.runOf(key)
 	if len(waiting)+len(members) == 0 && run == nil {
 		g.forget(key)
 		return 0, nil
@@ -200,8 +200,9 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	return after, g.report(ctx, v.Observed, run, "")
 }
 
-// podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one.
-func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err error) {
+// podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one in the Run,
+// if any, that stands for it.
+func (g *groups) podsOf(key group.Key, run *rqv1.Run) (waiting, members []*corev1.Pod, err error) {
 	waits := map[types.UID]bool{}
 	g.mu.Lock()
 	for uid, pod := range g.of(key).waiting {
@@ -209,13 +210,28 @@ func (g *groups) podsOf(key group.Key) (waiting, members []*corev1.Pod, err erro
 	}
 	g.mu.Unlock()
 	slices.SortFunc(waiting, func(a, b *corev1.Pod) int { return cmp.Compare(a.Name, b.Name) })
-	all, err := ofRun[corev1.Pod](g.watches.pods, runOf(key))
+	if run == nil {
+		return waiting, nil, nil
+	}
+	all, err := g.membersOf(run)
 	for _, pod := range all {
-		if rank.Theirs(pod) && !waits[pod.UID] {
+		if !waits[pod.UID] {
 			members = append(members, pod)
 		}
 	}
 	return waiting, members, err
+}
+
+// membersOf returns the pods that have ranks in a Run which stands for a group. Those of a former Run of its name take
+// their time to go.
+func (g *groups) membersOf(run *rqv1.Run) (members []*corev1.Pod, err error) {
+	all, err := ofRun[corev1.Pod](g.watches.pods, client.ObjectKeyFromObject(run))
+	for _, pod := range all {
+		if uid, ok := rank.RunOf(pod); ok && uid == run.UID && rank.Theirs(pod) {
+			members = append(members, pod)
+		}
+	}
+	return members, err
 }
 
 // runOf returns the Run that stands for a group; nil where there is none. One that has its name may be somebody else's,

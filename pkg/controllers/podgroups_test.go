@@ -216,8 +216,9 @@ func TestPodsThatNameAGroup(t *testing.T) {
 // ranked has a pod have the first rank of a Run.
 func (g *grouped) ranked(pod *corev1.Pod, run *rqv1.Run) {
 	g.t.Helper()
-	pod.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods),
-		rqv1.LabelIndex: "0"}
+	pod.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods),
+		rqv1.LabelIndex:  "0"}
 	if _, err := g.kube.CoreV1().Pods("ns").Create(g.t.Context(), pod, metav1.CreateOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
@@ -296,7 +297,8 @@ func TestAPodIsToldAnew(t *testing.T) {
 		}
 	}
 	ranked := pod.DeepCopy()
-	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods)}
 	run.Status.Phase = rqv1.RunPending
 	g.groups.ran(run)
 	g.groups.note(ranked)
@@ -314,3 +316,33 @@ type noted struct {
 }
 
 func (n *noted) AddAfter(group.Key, time.Duration) { n.added++ }
+
+// TestPodsOfAFormerRun are none of the one that follows it under its name: they take their time to go, and the group is
+// read until it starts all the same, by its own pods alone.
+func TestPodsOfAFormerRun(t *testing.T) {
+	g, _ := gangOf2(t)
+	pods := []*corev1.Pod{ofGang("a"), ofGang("b")}
+	for _, pod := range pods {
+		g.groups.note(pod)
+	}
+	a := pods[0]
+	g.want("it is whole", a, "create")
+	g.runsWith(pods...)
+	g.want("it runs", a)
+	if err := g.kinds.Delete(t.Context(), g.run()); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.note(ofGang("c"))
+	g.want("its Run is gone, and one pod has come", a)
+	g.groups.note(ofGang("d"))
+	g.want("two have come", a, "create")
+	if is := g.run().Spec; is.Resources.TotalGPUs != 16 || is.Malleable != nil {
+		t.Errorf("it asks for %d GPUs, %+v", is.Resources.TotalGPUs, is.Malleable)
+	}
+	g.groups.note(ofGang("e"))
+	g.want("another has come", a, "delete")
+	g.want("which was seen", a, "create")
+	if total := g.run().Spec.Resources.TotalGPUs; total != 24 {
+		t.Errorf("it asks for %d GPUs", total)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +77,12 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 	s.kube.PrependReactor("*", "*", s.react)
 	s.kinds = interceptor.NewClient(ours(t, own...), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
-			return s.answer("create", o, func() error { return c.Create(ctx, o, options...) })
+			return s.answer("create", o, func() error {
+				if o.GetUID() == "" {
+					o.SetUID(uuid.NewUUID())
+				}
+				return c.Create(ctx, o, options...)
+			})
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return s.answer("update", o, func() error { return c.Update(ctx, o, options...) })
