@@ -50,7 +50,7 @@ func (c *budgetCondition) inWords() string {
 
 func envelopeTable(rows []envelopeUsage) *metav1.Table {
 	table := &metav1.Table{ColumnDefinitions: session.Columns(
-		"+Owner", "Budget", "Envelope", "Flavor~5", "Concurrency", "Owned~2", "Family?~6", "Lent?~6", "Spare?~6",
+		"+Owner", "Budget", "Envelope", "Type~5", "Concurrency", "Owned~2", "Family?~6", "Lent?~6", "Spare?~6",
 		"Overdraft?~1", "Free", "+Lendable", "+Opportunistic", "GPU-Hours Spent~3", "Lost?~8", "+Lost By", "Left?~4",
 		"+Promised", "+Hourly", "Runs Out?~7", "+Window", "+Observed")}
 	for i := range rows {
@@ -78,7 +78,7 @@ func (e *envelopeUsage) lostBy() string {
 }
 
 func capTable(rows []capUsage) *metav1.Table {
-	table := &metav1.Table{ColumnDefinitions: session.Columns("+Owner", "Budget", "Aggregate-Cap", "Flavor~5",
+	table := &metav1.Table{ColumnDefinitions: session.Columns("+Owner", "Budget", "Aggregate-Cap", "Type~5",
 		"Envelopes~6", "Concurrency", "Used~1", "Free", "GPU-Hours Spent~2", "Left~3", "+Promised", "+Hourly", "Runs Out~4")}
 	for i := range rows {
 		c := &rows[i]
