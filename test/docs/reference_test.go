@@ -129,3 +129,33 @@ func TestClosureReasons(t *testing.T) {
 		t.Errorf("docs/concepts.md (-API +table):\n%s", diff)
 	}
 }
+
+// TestPolicyTable holds the operators' table of admission policies against those that are installed.
+func TestPolicyTable(t *testing.T) {
+	_, table, _ := strings.Cut(read(t, "docs/operators.md"), "\n| policy |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var got []string
+	for _, row := range regexp.MustCompile("(?m)^\\| `(jobtree-[a-z-]+)` \\|").FindAllStringSubmatch(table, -1) {
+		got = append(got, row[1])
+	}
+	files, err := filepath.Glob(filepath.Join(checkout(t), "manifests", "policy", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		named := regexp.MustCompile(`kind: ValidatingAdmissionPolicy\nmetadata:\n  name: (.*)\n`)
+		for _, policy := range named.FindAllStringSubmatch(string(text), -1) {
+			want = append(want, policy[1])
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+		t.Errorf("docs/operators.md (-policies +table):\n%s", diff)
+	}
+}
