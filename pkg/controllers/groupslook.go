@@ -70,10 +70,16 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	}
 	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
 	g.keep(v)
+	stale := false
+	if run != nil && run.DeletionTimestamp == nil {
+		if stale, err = g.stale(ctx, run, v); err != nil {
+			return 0, err
+		}
+	}
 	switch {
 	case run != nil && run.DeletionTimestamp != nil:
 		return 0, nil // its own event looks again
-	case run != nil && (another(run, o) || !v.started && problem == "" && outdated(run, o)):
+	case stale:
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
 	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come

@@ -43,8 +43,8 @@ func ownersOf(o *group.Observed) []metav1.OwnerReference {
 	switch {
 	case o.Object != nil:
 		return []metav1.OwnerReference{referenceTo(o.Object)}
-	case o.Key.Kind == "Pod" && len(o.Pods) == 1:
-		pod := o.Pods[0]
+	case o.Key.Kind == "Pod" && len(o.Pods) > 0:
+		pod := o.Pods[0] // one that waits comes before one that goes
 		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
 	}
 	return nil

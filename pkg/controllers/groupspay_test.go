@@ -259,3 +259,28 @@ func TestNothingIsNotedOfPodsThatGoMeanwhile(t *testing.T) {
 		t.Errorf("it is gone and told %q", told)
 	}
 }
+
+// TestWhoMayNotPayHoldsUpNoGroupThatWaits: the group is read anew when pods have come, and its Run would go, and its
+// place in line with that, for one that may not be among them.
+func TestWhoMayNotPayHoldsUpNoGroupThatWaits(t *testing.T) {
+	for _, ranked := range []bool{true, false} {
+		g := newGrouped(t)
+		g.named("o")
+		g.payersAre(map[string]bool{"payer": true})
+		first, joins := inGroup("b", "payer"), inGroup("a", "other")
+		g.groups.note(first)
+		g.want("it is new", first, "create")
+		if ranked {
+			g.has(first)
+		}
+		g.groups.note(joins)
+		g.want("another joins", first)
+		if why := g.toldOf(joins); !strings.Contains(why, "service account other of namespace ns may not spend as o") {
+			t.Errorf("who joins is told %q", why)
+		}
+		g.groups.note(inGroup("c", "payer"))
+		g.want("one that may joins too", first)
+		g.groups.drop(joins)
+		g.want("the first has gone", first, "delete")
+	}
+}

@@ -22,6 +22,22 @@ func another(run *rqv1.Run, o *group.Observed) bool {
 	})
 }
 
+// stale reports whether the Run of a group goes since another is to stand for the group. One that is outdated by pods
+// which may not pay stays: none could be made, and others of the group are not to lose their place in line.
+func (g *groups) stale(ctx context.Context, run *rqv1.Run, v *view) (bool, error) {
+	if another(run, v.Observed) {
+		return true, nil
+	}
+	if v.started || v.problem != "" || !outdated(run, v.Observed) {
+		return false, nil
+	}
+	if d := group.DeriveNew(v.Observed); d.Spec == nil || d.Spec.Owner != run.Spec.Owner {
+		return true, nil
+	}
+	refused, err := g.mayAllPay(ctx, v.waiting, run.Spec.Owner)
+	return refused == "", err
+}
+
 // outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have
 // come, or somebody has mended what it says.
 func outdated(run *rqv1.Run, o *group.Observed) bool {

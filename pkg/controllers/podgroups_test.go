@@ -346,3 +346,18 @@ func TestPodsOfAFormerRun(t *testing.T) {
 		t.Errorf("it asks for %d GPUs", total)
 	}
 }
+
+// TestAPodThatIsMadeAnewUnderItsName is another group, also while the one before is still seen with its rank: that Run
+// goes with its pod, and whoever had a rank in it would be ended.
+func TestAPodThatIsMadeAnewUnderItsName(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pod := foreign("web-0", "8")
+	g.groups.note(pod)
+	g.want("it is new", pod, "create")
+	g.runsWith(pod)
+	next := foreign("web-0", "8")
+	next.UID = "anew"
+	g.groups.note(next)
+	g.want("it is made anew", next, "delete")
+}
