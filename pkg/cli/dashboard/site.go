@@ -105,6 +105,16 @@ func (s *site) at(w http.ResponseWriter, r *http.Request) {
 	answer(w, then.since(&frame{}))
 }
 
+// mostBars is how many bars the page is given at a time: with as many a browser is still quick, and nobody sees more.
+const mostBars = 10_000
+
+// timeline is a span of time.
+type timeline struct {
+	Bars []picture.Bar `json:"bars"`
+	// LeftOut is how many bars there are besides.
+	LeftOut int `json:"leftOut,omitempty"`
+}
+
 // timeline answers with the bars of a span of time.
 func (s *site) timeline(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
@@ -115,7 +125,11 @@ func (s *site) timeline(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "from and to are instants as RFC 3339 has them, and by is domain or owner", http.StatusBadRequest)
 		return
 	}
-	answer(w, picture.Timeline(s.frames.watched.objects(), s.frames.args, by, from, to, s.frames.now()))
+	now := s.frames.now()
+	bars := picture.Timeline(s.frames.watched.objects(), s.frames.args, by, from, to, now)
+	var shown timeline
+	shown.Bars, shown.LeftOut = picture.Most(picture.Named(bars, query.Get("filter")), mostBars, from, to, now)
+	answer(w, shown)
 }
 
 // money answers with what envelopes pay for.

@@ -62,9 +62,10 @@ const rowsOf = (bars, now, perPixel) => {
 };
 
 // useBars asks for the bars of a time that is a little longer than the one that is shown, so that it is the same for a while.
-const useBars = (store, by, from, to) => {
+const useBars = (store, by, from, to, words) => {
   const step = Math.max(10e3, (to - from) / 20);
-  return useAnswer(`/api/time?from=${toSecond(Math.floor(from / step) * step)}&to=${toSecond(Math.ceil(to / step) * step)}&by=${by}`,
+  return useAnswer(`/api/time?from=${toSecond(Math.floor(from / step) * step)}&to=${toSecond(Math.ceil(to / step) * step)}&by=${by}` +
+    `&filter=${encodeURIComponent(words)}`,
     store.version);
 };
 
@@ -173,8 +174,9 @@ export const Time = ({ store, colours, filter, asTable }) => {
   const { now } = store;
   const from = (middle ?? now) - length * 0.6;
   const to = from + length;
-  const { data: bars, failed } = useBars(store, by, from, to);
   const words = filter.toLowerCase();
+  const { data, failed } = useBars(store, by, from, to, words);
+  const bars = data?.bars;
   const rows = useMemo(() => rowsOf((bars ?? []).filter((bar) =>
     !words || `${bar.name} ${bar.lane}`.toLowerCase().includes(words)), now, length / innerWidth), [bars, words, length]);
   const move = (part) => setMiddle((middle ?? now) + part * length);
@@ -193,6 +195,7 @@ export const Time = ({ store, colours, filter, asTable }) => {
         <button onClick=${() => move(0.5)} aria-label="later">▶</button></span>
       <span class="note">full: held · dashed: until its maxDuration, windows, maintenance · framed: reserved</span>
     </div>
+    ${data?.leftOut > 0 && html`<p class="note">${data.leftOut} shorter bars are left out: choose a shorter time, or use the filter.</p>`}
     ${failed && html`<p class="bad">${failed}</p>`}
     ${bars && rows.placed.length === 0 && html`<${Empty}>Nothing held GPUs in this time, and nothing is announced.<//>`}
     ${asTable ? html`<div class="scroll"><${Table} rows=${rows.placed.map(({ bar }) => bar)} keyOf=${(b) => `${b.lane} ${b.kind} ${b.name} ${b.from}`}
