@@ -80,6 +80,10 @@ func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Dura
 		}
 	case run.Status.Phase == rqv1.RunPending && len(v.members) == 0:
 		why = run.Status.Message
+	case run.Status.Phase == rqv1.RunPending && !v.started: // it is not read anew with those that wait
+		o := *v.Observed
+		o.Pods = slices.Concat(v.waiting, v.members)
+		why = group.DeriveNew(&o).Problem
 	}
 	if !told && !g.lacks(v.Key, why) {
 		if why == "" {

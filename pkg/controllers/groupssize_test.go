@@ -183,3 +183,29 @@ func TestARunWithoutPodsGoes(t *testing.T) {
 		g.want(name, a, wrote...)
 	}
 }
+
+// TestAPodThatSaysSomethingElse than those of a group that waits is told so: the group is not read anew with it.
+func TestAPodThatSaysSomethingElse(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	first, other := inGroup("a", ""), inGroup("b", "")
+	other.Annotations[rqv1.AnnotationMaxDuration] = "1h"
+	g.groups.note(first)
+	g.want("it is new", first, "create")
+	g.has(first)
+	run := g.run()
+	run.Status.Phase = rqv1.RunPending
+	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.note(other)
+	g.want("another has come", first)
+	g.clock.Step(groupRest)
+	g.want("it waits", first)
+	if told := g.toldOf(other); !strings.Contains(told, "they must say the same") {
+		t.Errorf("it is told %q", told)
+	}
+	if told := g.toldOf(first); strings.Contains(told, "they must say the same") {
+		t.Error("so is the one that has its rank")
+	}
+}
