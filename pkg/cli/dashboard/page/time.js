@@ -84,29 +84,34 @@ const ticks = (from, to, most) => {
 const tickWords = (t, long) => new Date(t).toLocaleString(undefined,
   long ? { day: "numeric", month: "short", hour: "2-digit" } : { hour: "2-digit", minute: "2-digit" });
 
+const paintLine = (context, x, from, to, ink, wide) => {
+  context.strokeStyle = ink;
+  context.lineWidth = wide;
+  context.beginPath();
+  context.moveTo(x, from);
+  context.lineTo(x, to);
+  context.stroke();
+};
+
+// paintAxis draws lines at round instants and now, over which words are drawn then, and returns what draws the instants' names.
 const paintAxis = (context, width, height, { from, to, now, inks }) => {
   const x = (t) => ((t - from) / (to - from)) * width;
-  context.font = "11px system-ui, sans-serif";
   const long = to - from > 30 * hour;
-  for (const t of ticks(from, to, Math.max(1, Math.min(10, width / (long ? 100 : 70))))) {
-    context.strokeStyle = inks.line;
-    context.lineWidth = 0.5;
-    context.beginPath();
-    context.moveTo(x(t), 16);
-    context.lineTo(x(t), height);
-    context.stroke();
+  const round = ticks(from, to, Math.max(1, Math.min(10, width / (long ? 100 : 70))));
+  round.forEach((t) => paintLine(context, x(t), 16, height, inks.line, 0.5));
+  paintLine(context, x(now), 0, height, inks.bad, 1.5);
+  return () => {
+    context.clearRect(0, 0, width, 16);
+    paintLine(context, x(now), 0, 16, inks.bad, 1.5);
+    context.font = "11px system-ui, sans-serif";
     context.fillStyle = inks.faint;
-    const words = tickWords(t, long);
-    if (x(t) + 3 + context.measureText(words).width < width) {
-      context.fillText(words, x(t) + 3, 12);
+    for (const t of round) {
+      const words = tickWords(t, long);
+      if (x(t) + 3 + context.measureText(words).width < width) {
+        context.fillText(words, x(t) + 3, 12);
+      }
     }
-  }
-  context.strokeStyle = inks.bad;
-  context.lineWidth = 1.5;
-  context.beginPath();
-  context.moveTo(x(now), 0);
-  context.lineTo(x(now), height);
-  context.stroke();
+  };
 };
 
 // paintBar draws a bar, with its name in it or, where there is room, behind it.
@@ -136,6 +141,7 @@ const paintBar = (context, { bar, y }, left, right, room, view) => {
 
 const paintTime = (context, width, height, y0, rows, view) => {
   const x = (t) => Math.min(width, Math.max(0, ((t - view.from) / (view.to - view.from)) * width));
+  const nameInstants = paintAxis(context, width, height, view);
   context.font = "11px system-ui, sans-serif";
   for (const placed of rows.placed) {
     if (placed.y + line > y0 && placed.y < y0 + height) {
@@ -152,8 +158,7 @@ const paintTime = (context, width, height, y0, rows, view) => {
   for (const head of rows.heads) {
     context.fillText(head.lane, 4, head.y - y0 + 15);
   }
-  context.clearRect(0, 0, width, 16);
-  paintAxis(context, width, height, view);
+  nameInstants();
 };
 
 const barAt = (rows, [, y], t, now) => rows.placed.find(({ bar, y: top }) => y >= top && y < top + line &&

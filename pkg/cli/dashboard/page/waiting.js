@@ -75,7 +75,7 @@ export const Waiting = ({ store, colours, filter, chosen, choose, go, asTable, m
   const others = all.filter((run) => !run.waits && !run.risks?.length).sort((a, b) => a.phase.localeCompare(b.phase) * -1 ||
     a.key.localeCompare(b.key));
   const name = { title: "Run", of: (run) => html`<${Swatch} colour=${colours.of(run.key)} mark=${colours.markOf(run.key)}/>${run.namespace}/${run.name}` };
-  const owner = { title: "Owner", of: (run) => run.owner };
+  const owner = { title: "Owner", long: true, of: (run) => run.owner };
   const wide = { title: "GPUs", right: true, of: (run) => run.desired };
   const table = (caption, rows, columns) => rows.length > 0 && html`<${Table} caption=${caption} rows=${rows} keyOf=${(run) => run.key}
     chosen=${chosen} onChoose=${choose} columns=${[name, owner, wide, ...columns]}/>`;
@@ -86,9 +86,9 @@ export const Waiting = ({ store, colours, filter, chosen, choose, go, asTable, m
       ${asTable ? all.length > 0 && html`<${RunTable} runs=${[...risky, ...waiting.filter((run) => !run.risks?.length), ...others]}
         reservations=${reservations} now=${now} chosen=${chosen} choose=${choose}/>` : html`
       ${table("At risk", risky, [{ title: "Chance", right: true, of: (run) => percent(run.risks[0].probability) },
-    { title: "What may happen", of: (run) => threat(run.risks[0]) }, { title: "When", of: (run) => `${at(run.risks[0].at)} (${away(run.risks[0].at, now)})` }])}
-      ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", of: (run) => localTimes(run.waits.message) }])}
-      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "Message", of: (run) => localTimes(run.message) }])}`}
+    { title: "What may happen", long: true, of: (run) => threat(run.risks[0]) }, { title: "When", of: (run) => `${at(run.risks[0].at)} (${away(run.risks[0].at, now)})` }])}
+      ${table("Waiting", waiting, [{ title: "Starts", of: (run) => starts(run, now) }, { title: "Why it waits", long: true, of: (run) => localTimes(run.waits.message) }])}
+      ${table("All others", others, [{ title: "Phase", of: (run) => run.phase }, { title: "Message", long: true, of: (run) => localTimes(run.message) }])}`}
       ${all.length === 0 && html`<${Empty}>There are no Runs that you may read${mine ? " in this namespace" : ""}.<//>`}
     </div>
     ${runs.has(chosen) && html`<${Details} run=${runs.get(chosen)} reservations=${reservations} now=${now} go=${go}/>`}
