@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -53,6 +55,7 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 // DeletePods deletes pods with notice, unless they are gone or others have their names. A notice that is refused keeps
 // no pod from going: whoever may edit a pod could see to it that it is.
 func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
+	logDeletions(ctx, deletions)
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
 		if d.Notice != nil {
@@ -83,6 +86,19 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 		}
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
+}
+
+// logDeletions says which pods go and why, in a line for each reason.
+func logDeletions(ctx context.Context, deletions []lifecycle.Deletion) {
+	pods := map[string][]klog.ObjectRef{}
+	for i := range deletions {
+		d := &deletions[i]
+		pods[d.Why] = append(pods[d.Why], klog.KObj(d.Pod))
+	}
+	for _, why := range slices.Sorted(maps.Keys(pods)) {
+		all := pods[why]
+		klog.FromContext(ctx).Info("Pods are deleted", "why", why, "number", len(all), "pods", all[:min(4, len(all))])
+	}
 }
 
 // endInPlace has the kubelet end a pod that keeps its object, and with it its log.

@@ -64,6 +64,8 @@ type Deletion struct {
 	Notice *Notice
 	// By is when a pod is to have ended that is not deleted but ended where it is; zero for one that is deleted.
 	By time.Time
+	// Why is the reason for which it goes, for logs.
+	Why string
 	// Tell says why the pod goes where it has no Notice and its controller is to know that it is not to blame.
 	Tell string
 }

@@ -13,19 +13,28 @@ func deletionsOf(s *situation) []Deletion {
 	r := &s.roster
 	switch {
 	case s.hasEnded():
-		return slices.Concat(endedInPlace(s), endedBy(s, r.spares, present), endedBy(s, r.beyond, active))
+		return because("the Run has ended", slices.Concat(endedInPlace(s), endedBy(s, r.spares, present),
+			endedBy(s, r.beyond, active)))
 	case s.suspends() && s.facts.opportunistic():
-		return endedBy(s, r.all(), active) // a shard that has completed has done its work
+		return because("the Run is suspended", endedBy(s, r.all(), active)) // a shard that has completed has done its work
 	case s.startsAgain():
-		out := endedBy(s, r.all(), present) // also what has ended: every rank runs again
+		out := because("the Run starts again", endedBy(s, r.all(), present)) // also what has ended: every rank runs again
 		if s.overdue() && !s.requeued() && !s.edited {
 			unlessWhole(s, out)
 		}
 		return out
 	case s.facts.Shape != nil:
-		return endedBy(s, r.spares, present) // nobody is left that they could replace
+		return because("no rank is left that it could replace", endedBy(s, r.spares, present))
 	}
 	return leaving(s)
+}
+
+// because says of some deletions why they are.
+func because(why string, all []Deletion) []Deletion {
+	for i := range all {
+		all[i].Why = why
+	}
+	return all
 }
 
 // unlessWhole has the pods of a gang go only if it has not started, as it seems: of the first of its pods that seems
@@ -70,28 +79,69 @@ func endedBy(s *situation, pods []*corev1.Pod, kind func(*corev1.Pod) bool) []De
 // of a spare, have died, or were ended by their node, spares that have ended or make room for a rank, and pods beyond
 // the width of a Run that runs, or that are left of one that was cut.
 func leaving(s *situation) []Deletion {
-	out := leavingOf(s, s.roster.ranks, func(index int, pod *corev1.Pod) bool {
-		return s.cuts.doom(pod) || s.swaps.relief[index].Spare != "" || s.facts.reclaims(pod) ||
-			s.facts.makesWay(pod) || s.startsAnew(pod) || s.movesOn(pod) ||
-			s.facts.leavesDevice(pod) || s.leavesNode(pod) || s.facts.Moves[pod.UID]
-	})
+	out := leavingOf(s, s.roster.ranks, s.whyRankLeaves)
 	for i := range out {
 		if d := &out[i]; s.facts.Moves[d.Pod.UID] && d.Notice == nil {
 			d.Tell = "the pod's group has lost a pod, its domain has no room for another one, and the whole group moves to " +
 				"another domain"
 		}
 	}
-	out = append(out, leavingOf(s, s.roster.spares, func(_ int, pod *corev1.Pod) bool {
-		_, stays := s.facts.Unseated[pod.UID]
-		return !unfinished(pod) || s.cuts.doom(pod) || s.leavesNode(pod) || s.swaps.claims[pod.UID] != nil && !stays
-	})...)
-	out = append(out, disbanded(s)...)
+	out = append(out, leavingOf(s, s.roster.spares, s.whySpareLeaves)...)
+	out = append(out, because("the Run waits, and has no places", disbanded(s))...)
 	if s.narrowed() || s.facts.opportunistic() {
-		return append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) bool { return true })...)
+		return append(out, leavingOf(s, s.roster.beyond, func(int, *corev1.Pod) string { return beyondWidth })...)
 	}
-	return append(out, endedBy(s, s.roster.beyond, func(pod *corev1.Pod) bool {
+	return append(out, because(isCut, endedBy(s, s.roster.beyond, func(pod *corev1.Pod) bool {
 		return present(pod) && s.cuts.doom(pod) // it was wider when it was cut than it asks for
-	})...)
+	}))...)
+}
+
+const (
+	isCut       = "it is cut"
+	beyondWidth = "it is beyond the Run's width"
+)
+
+// whyRankLeaves says why a rank goes while its Run stands; empty where it stays.
+func (s *situation) whyRankLeaves(index int, pod *corev1.Pod) string {
+	switch f := s.facts; {
+	case s.cuts.doom(pod):
+		return isCut
+	case s.swaps.relief[index].Spare != "":
+		return "it is made anew to take the place of a spare"
+	case f.reclaims(pod):
+		return "it gives its GPUs back"
+	case f.makesWay(pod):
+		return "its node has ended it"
+	case s.startsAnew(pod):
+		return "it has died, and is made anew"
+	case s.movesOn(pod):
+		return "it has died, and is made anew elsewhere"
+	case f.leavesDevice(pod):
+		return "a device of it is broken"
+	case s.leavesNode(pod):
+		return leavesForMaintenance
+	case f.Moves[pod.UID]:
+		return "its group moves to another domain"
+	}
+	return ""
+}
+
+const leavesForMaintenance = "it leaves its node for maintenance"
+
+// whySpareLeaves says why a spare goes while its Run stands; empty where it stays.
+func (s *situation) whySpareLeaves(_ int, pod *corev1.Pod) string {
+	_, stays := s.facts.Unseated[pod.UID]
+	switch {
+	case !unfinished(pod):
+		return "it has ended"
+	case s.cuts.doom(pod):
+		return isCut
+	case s.leavesNode(pod):
+		return leavesForMaintenance
+	case s.swaps.claims[pod.UID] != nil && !stays:
+		return "a rank takes its place"
+	}
+	return ""
 }
 
 // disbanded returns the pods of a Run that waits which have no places, but for its leader's (R32). That goes too where
@@ -116,8 +166,8 @@ func disbanded(s *situation) []Deletion {
 	return out
 }
 
-// leavingOf returns those of some pods, by index, that are suspect, and those there that are to go.
-func leavingOf(s *situation, pods []*corev1.Pod, goes func(int, *corev1.Pod) bool) []Deletion {
+// leavingOf returns those of some pods, by index, that are suspect, and those there that have a reason to go.
+func leavingOf(s *situation, pods []*corev1.Pod, why func(int, *corev1.Pod) string) []Deletion {
 	var out []Deletion
 	for index, pod := range pods {
 		if pod == nil {
@@ -125,12 +175,16 @@ func leavingOf(s *situation, pods []*corev1.Pod, goes func(int, *corev1.Pod) boo
 		}
 		if wrong, found := suspect(s.facts, pod); found {
 			out = append(out, wrong)
-		} else if present(pod) && goes(index, pod) {
-			out = append(out, Deletion{Pod: pod, Notice: noticeFor(s, pod)})
+		} else if !present(pod) {
+			continue
+		} else if reason := why(index, pod); reason != "" {
+			out = append(out, Deletion{Pod: pod, Notice: noticeFor(s, pod), Why: reason})
 		}
 	}
 	return out
 }
+
+const onLostNode = "its node is lost"
 
 // suspect returns the deletion of a pod that something seems to be wrong with: it has lost its node, runs without a
 // Lease, or has a Lease and cannot be bound where that says. What has ended well needs no node.
@@ -142,15 +196,16 @@ func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
 	if lease != nil && !bound(pod) {
 		node = lease.Node()
 		if active(pod) && f.Now.Sub(lease.Spec.Start.Time) > f.GangDeadline {
-			return Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID}, true
+			return Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID,
+				Why: "it has a Lease, and is not bound in time"}, true
 		}
 	}
 	switch {
 	case node == "":
 	case !f.Stands(node):
-		return Deletion{Pod: pod, If: NodeLost, Node: node}, true
+		return Deletion{Pod: pod, If: NodeLost, Node: node, Why: onLostNode}, true
 	case active(pod) && lease == nil && !f.Leased[pod.UID]:
-		return Deletion{Pod: pod, If: Unpaid, Node: node}, true
+		return Deletion{Pod: pod, If: Unpaid, Node: node, Why: "it runs without a Lease"}, true
 	}
 	return Deletion{}, false
 }

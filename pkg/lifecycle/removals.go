@@ -45,7 +45,7 @@ func (r *removals) addStranded() {
 		if !ours || !bound(pod) || r.facts.Stands(pod.Spec.NodeName) || present(pod) && !unfinished(pod) {
 			continue
 		}
-		r.add(Deletion{Pod: pod, If: NodeLost, Node: pod.Spec.NodeName})
+		r.add(Deletion{Pod: pod, If: NodeLost, Node: pod.Spec.NodeName, Why: onLostNode})
 	}
 }
 
@@ -61,9 +61,9 @@ func (r *removals) addOrphans() {
 		_, _, member := rank.Membership(pod)
 		switch {
 		case r.facts.Run == nil || r.facts.Run.UID != run:
-			r.add(Deletion{Pod: pod, If: RunGone, Run: run})
+			r.add(Deletion{Pod: pod, If: RunGone, Run: run, Why: "its Run is gone"})
 		case !r.facts.stays() || !member:
-			r.add(Deletion{Pod: pod})
+			r.add(Deletion{Pod: pod, Why: "no rank of its Run is its own"})
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (r *removals) limitGrace() {
 	for _, pod := range r.facts.Pods {
 		given := pod.DeletionGracePeriodSeconds
 		if _, ours := r.facts.runOf(pod); ours && unfinished(pod) && given != nil && *given > most {
-			r.add(Deletion{Pod: pod, GraceSeconds: &most})
+			r.add(Deletion{Pod: pod, GraceSeconds: &most, Why: "it was given too long to end"})
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (r *removals) addDone() {
 		if _, ours := r.facts.runOf(pod); ours && !present(pod) && unfinished(pod) && given != nil && *given > atOnce &&
 			r.facts.takeMe(pod) {
 			seconds := atOnce
-			r.add(Deletion{Pod: pod, GraceSeconds: &seconds})
+			r.add(Deletion{Pod: pod, GraceSeconds: &seconds, Why: "it says that it has saved its work"})
 		}
 	}
 }
