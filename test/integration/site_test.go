@@ -155,6 +155,7 @@ func (s *site) tell(ctx context.Context) {
 	s.tellSilent(ctx)
 	s.tellLines(s.Kwok, "rror") // its kubelets may not have done what they were to do
 	s.tellLines(s.Scheduler, "signs of loss")
+	s.tellLines(s.Scheduler, `"Pods are deleted" `)
 }
 
 // tellLines logs those lines of a process's log that have some words in them.
