@@ -132,7 +132,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	b.cuts.tellCutters(types.UID(charge.Run)) // what it holds is not of before their activation any more
 	b.ledger.note(entry)
 	b.seats.roles[charge.Role] += charge.GPUs
-	b.accounts.Open(name.String(), charge)
+	b.accounts.Open(name.String(), entry.charge)
 	b.seats.hold(pod, entry.node, charge.GPUs, func(h *holding) {
 		h.leased, h.planned, h.writing = true, false, ""
 		h.spare, h.shard = entry.part.Spare, charge.Role == rqv1.RoleBorrowed

@@ -69,7 +69,8 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if ran || g.started() {
 		b.rewiden(g, grew, edited)
 	}
-	if edited && ran && g.started() {
+	if edited && g.started() {
+		b.seats.endWithRun(g)
 		b.waiting.changes(run.Spec.Resources.GPUType) // it may end sooner
 	}
 	if requeued || edited {

@@ -19,6 +19,19 @@ func (g *gang) lastsUntil(now time.Time) time.Time {
 	return end
 }
 
+// endingWithRun returns a charge of the gang as it ends by now: an end may be set, or come to be sooner, while a Run
+// runs (R22), and its Leases tell the one that was known when they were opened. Ends count in whole seconds.
+func (g *gang) endingWithRun(c budget.Charge) budget.Charge {
+	if g.run == nil {
+		return c
+	}
+	end, limited := g.run.EndsAt()
+	if limited && (c.Until.IsZero() || end.Unix() < c.Until.Unix()) {
+		c.Until = end
+	}
+	return c
+}
+
 // admittedBefore returns when what opens at an instant was admitted (R8) if that was before: a replacement when its Run
 // was. It is zero for what is admitted as it opens, as a start or a cohort.
 func (m *member) admittedBefore(now time.Time) time.Time {

@@ -29,7 +29,7 @@ func (led *ledger) note(l *lease) {
 	if g == nil {
 		return
 	}
-	g.leased = true
+	g.leased, l.charge = true, g.endingWithRun(l.charge)
 	if m := led.roster.members[l.pod]; m != nil {
 		m.had = l
 	}
