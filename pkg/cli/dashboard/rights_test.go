@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 )
@@ -149,6 +151,33 @@ func TestWhoDoesNotSayWhatMayBeRead(t *testing.T) {
 	w.askRights(over)
 	if got := w.notRead(); got != nil || len(w.objects().Nodes) != 1 {
 		t.Errorf("%v, %d nodes", got, len(w.objects().Nodes))
+	}
+}
+
+// TestSinceWhenNothingIsRead is told by what was heard last, not by when that was noticed: an API server that hangs is
+// found to be away late.
+func TestSinceWhenNothingIsRead(t *testing.T) {
+	w := &watched{dirty: make(chan struct{}, 1), broken: map[string]outage{}, lost: map[string]bool{}}
+	s := &source{what: "nodes", in: &store{Store: cache.NewStore(cache.MetaNamespaceKeyFunc), changed: w.touch}}
+	away := errors.New("net/http: TLS handshake timeout")
+	w.told(s, away)
+	if out, is := w.outage(); !is || time.Since(out.since) > time.Minute {
+		t.Errorf("nothing has ever been heard: %v", out.since)
+	}
+	w.told(s, nil)
+	s.in.UpdateResourceVersion("7")
+	heard := time.Now().Add(-48 * time.Second)
+	s.in.heard.Store(heard.UnixNano())
+	for range 2 {
+		w.told(s, away)
+		if out, _ := w.outage(); !out.since.Equal(heard) {
+			t.Errorf("since %v, want %v", out.since, heard)
+		}
+	}
+	w.told(s, nil)
+	w.told(s, away)
+	if out, _ := w.outage(); time.Since(out.since) > 40*time.Second {
+		t.Errorf("it has told something meanwhile, and is away since %v", out.since)
 	}
 }
 

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -40,9 +39,9 @@ type watched struct {
 
 // outage is what keeps something from being read that may be read.
 type outage struct {
-	since time.Time
-	login bool   // the API server answers, and does not accept who asks, or there is nothing to show it
-	why   string // what the client says of it
+	since time.Time // the API server has told nothing since
+	login bool      // the API server answers, and does not accept who asks, or there is nothing to show it
+	why   string    // what the client says of it
 }
 
 // kind is one kind of objects.
@@ -118,11 +117,13 @@ func (w *watched) told(of *source, err error) {
 	delete(w.broken, of.what)
 	switch {
 	case err == nil:
+		of.in.hear()
 		delete(w.lost, of.what)
 	case apierrors.IsForbidden(err):
 		w.lost[of.what] = true
 	default:
 		out := outageOf(err)
+		out.since = of.in.since(out.since)
 		if !was.since.IsZero() {
 			out.since = was.since
 		}
@@ -237,68 +238,4 @@ func (s *source) listWatch() cache.ListerWatcher {
 func (s *source) options(raw metav1.ListOptions) []client.ListOption {
 	raw.FieldSelector = s.fields.String()
 	return []client.ListOption{&client.ListOptions{Namespace: s.namespace, FieldSelector: s.fields, Raw: &raw}}
-}
-
-// store keeps objects without what is not shown, and says when one has changed.
-type store struct {
-	cache.Store
-	changed func()
-}
-
-// Add keeps an object.
-func (s *store) Add(object any) error {
-	defer s.changed()
-	return s.Store.Add(slim(object))
-}
-
-// Update replaces an object.
-func (s *store) Update(object any) error {
-	defer s.changed()
-	return s.Store.Update(slim(object))
-}
-
-// Delete forgets an object.
-func (s *store) Delete(object any) error {
-	defer s.changed()
-	return s.Store.Delete(object)
-}
-
-// Replace keeps a list of objects instead of what was kept.
-func (s *store) Replace(objects []any, version string) error {
-	defer s.changed()
-	for i := range objects {
-		objects[i] = slim(objects[i])
-	}
-	return s.Store.Replace(objects, version)
-}
-
-// slim takes off an object what no view shows and what makes up most of its size.
-func slim(object any) any {
-	o, ok := object.(client.Object)
-	if !ok {
-		panic(fmt.Sprintf("%T is no object of the API", object))
-	}
-	o.SetManagedFields(nil)
-	switch o := object.(type) {
-	case *rqv1.Run:
-		o.Spec.Template = nil
-	case *corev1.Node:
-		o.Status.Images = nil
-	case *corev1.Pod:
-		slimPod(o)
-	}
-	return object
-}
-
-// slimPod leaves of a pod what says where it is, whose it is and how many GPUs it takes.
-func slimPod(pod *corev1.Pod) {
-	spec := corev1.PodSpec{NodeName: pod.Spec.NodeName, Resources: pod.Spec.Resources}
-	for _, of := range []struct{ from, into *[]corev1.Container }{{&pod.Spec.InitContainers, &spec.InitContainers},
-		{&pod.Spec.Containers, &spec.Containers}} {
-		for _, c := range *of.from {
-			*of.into = append(*of.into, corev1.Container{Name: c.Name, Resources: c.Resources, RestartPolicy: c.RestartPolicy})
-		}
-	}
-	pod.Annotations, pod.Spec = nil, spec
-	pod.Status = corev1.PodStatus{Phase: pod.Status.Phase}
 }
