@@ -309,7 +309,8 @@ func (v *activations) prospectOf(g *gang) Prospect {
 	if decided != nil && !decided.Failed && (g.awaitsPods() || g.check.again || g.bereft()) {
 		decided = nil // nobody is told before all of its pods have been made, and other rules been asked about them
 	}
-	return Prospect{Promise: g.promise, Undated: g.undated(), Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,
+	undated := g.undated() && g.shape == nil // that no node has room for it is known at once
+	return Prospect{Promise: g.promise, Undated: undated, Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
 		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
