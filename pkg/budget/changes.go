@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ type advisor struct {
 // tried before it is told; nothing is changed.
 func (a *Accounts) Changes(ask Ask, wanted int, now time.Time) []Change {
 	v := &advisor{Accounts: a, ask: ask, cover: a.Cover(ask, now), wanted: wanted, now: now}
-	out := slices.Concat(v.borrowMore(), v.endBefore(), v.raise(), v.wait(), v.addSponsor())
+	out := slices.Concat(v.borrowMore(), v.endSooner(), v.raise(), v.wait(), v.addSponsor())
 	if len(out) == 0 {
 		out = []Change{{fmt.Sprintf("ask an administrator for a Budget of %s with an envelope of flavor %s and "+
 			"concurrency %d", ask.Owner, ask.Flavor, wanted), wanted}}
@@ -75,26 +76,47 @@ func (v *advisor) borrowing(funding rqv1.RunFunding) (paid, lent int) {
 	return paid, lent
 }
 
-// endBefore has the Run end before those need their GPUs that are kept for others: before the last of their dates that
-// will do.
-func (v *advisor) endBefore() []Change {
-	best, of := Change{}, time.Duration(0)
-	for i := range v.cover.limits {
-		o := &v.cover.limits[i].Owed
-		if lasts := o.At.Sub(v.now).Truncate(shortest); o.Meanwhile && (v.ask.MaxDuration <= 0 || lasts < v.ask.MaxDuration) {
-			ask := v.ask
-			ask.MaxDuration = lasts
-			paid := min(v.wanted, v.Cover(ask, v.now).Payable())
-			if paid > v.cover.Payable() && cmp.Or(cmp.Compare(paid, best.GPUs), cmp.Compare(lasts, of)) > 0 {
-				best, of = Change{fmt.Sprintf("set spec.runtime.maxDuration to %s or less, so that the Run ends before Run %s "+
-					"starts", inMinutes(lasts), o.To), paid}, lasts
+// endSooner has the Run end sooner: before those need their GPUs that are kept for others, and while the GPU-hours last
+// that are left. It is for the longest time, in whole minutes, for which as much is paid for as for the shortest.
+func (v *advisor) endSooner() []Change {
+	within := func(minutes int) *Cover {
+		ask := v.ask
+		ask.MaxDuration = time.Duration(minutes) * shortest
+		return v.Cover(ask, v.now)
+	}
+	paid := func(c *Cover) int { return min(v.wanted, c.Payable()) }
+	best := paid(within(1))
+	if best <= v.cover.Payable() {
+		return nil
+	}
+	most := horizon * time.Second
+	if v.ask.MaxDuration > 0 {
+		most = v.ask.MaxDuration
+	}
+	minutes := sort.Search(int(most/shortest), func(n int) bool { return paid(within(n+1)) < best })
+	lasts := time.Duration(minutes) * shortest
+	why := "the GPU-hours that are left are enough"
+	if o := v.cover.neededIn(v.now.Add(lasts), shortest); o != nil {
+		why = fmt.Sprintf("the Run ends before Run %s starts at %s", o.Run, o.At.UTC().Format(time.RFC3339))
+	} else if best < v.wanted {
+		return nil
+	}
+	return []Change{{fmt.Sprintf("set spec.runtime.maxDuration to %s or less, so that %s", inMinutes(lasts), why), best}}
+}
+
+// neededIn returns what is kept for the first who has a date in some time from an instant on; nil where nothing is.
+func (c *Cover) neededIn(from time.Time, most time.Duration) (first *Owed) {
+	if c.ask.Owed == nil {
+		return nil
+	}
+	for i := range c.Offers {
+		for _, o := range c.ask.Owed(c.Offers[i].Key) {
+			if !o.At.Before(from) && o.At.Before(from.Add(most)) && (first == nil || CompareOwed(o, *first) < 0) {
+				first = &o
 			}
 		}
 	}
-	if of == 0 {
-		return nil
-	}
-	return []Change{best}
+	return first
 }
 
 // inMinutes writes a duration as people do.

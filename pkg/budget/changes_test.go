@@ -64,6 +64,10 @@ func TestChanges(t *testing.T) {
 	twice := lot("r", "o:r", 16, 0)
 	capped(twice.budget, rqv1.AggregateCap{Name: "lot", Flavor: "H100", Envelopes: []string{"all"},
 		MaxConcurrency: ptr(int32(24)), MaxGPUHours: ptr(int64(8))})
+	lasting := func(most string) Change {
+		return Change{"set spec.runtime.maxDuration to " + most + " or less, so that the GPU-hours that are left are enough",
+			32}
+	}
 	for name, c := range map[string]struct {
 		ask    Ask
 		wanted int
@@ -81,9 +85,9 @@ func TestChanges(t *testing.T) {
 		"spares": {spares, 48, []standing{lot("r", "o:r", 40, 0)}, []Change{
 			{"raise envelopes[all].concurrency of Budget r from 40 to 48", 48}}},
 		"GPU-hours for an hour": {run, 32, []standing{spent(lot("r", "o:r", 64, 0, ofHours(100)), 85*GPUHour)},
-			[]Change{{"raise envelopes[all].maxGPUHours of Budget r from 100 to 117", 32}}},
+			[]Change{lasting("28m"), {"raise envelopes[all].maxGPUHours of Budget r from 100 to 117", 32}}},
 		"GPU-hours to the end": {long, 32, []standing{spent(lot("r", "o:r", 64, 0, ofHours(100)), 80*GPUHour+GPUHour/2)},
-			[]Change{{"raise envelopes[all].maxGPUHours of Budget r from 100 to 401", 32}}},
+			[]Change{lasting("36m"), {"raise envelopes[all].maxGPUHours of Budget r from 100 to 401", 32}}},
 		"two limits": {run, 32, []standing{twice},
 			[]Change{{"raise aggregateCaps[lot].maxGPUHours of Budget r from 8 to 32, and " +
 				"envelopes[all].concurrency of Budget r from 16 to 32, and aggregateCaps[lot].maxConcurrency of Budget r from 24 " +

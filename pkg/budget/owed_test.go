@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -77,15 +78,52 @@ func TestOfferBesideWhatIsOwed(t *testing.T) {
 
 const meanwhile = ", usable until then by Runs whose maxDuration ends earlier"
 
-// Who is refused for what is owed is told to end before, if that would do.
-func TestEndingBeforeADateIsAdvised(t *testing.T) {
-	a := accountsOf(flat("a", "a", 16))
-	ask := Ask{Owner: "a", Flavor: "H100", GPUsPerPod: 8, Owed: func(Key) []Owed {
-		return []Owed{{Run: "ns/big", At: noon.Add(90*time.Minute + time.Second), GPUs: 16, Rate: FullRate,
-			Relation: rqv1.RelationOwn}}
-	}}
-	same(t, "changes", []Change{
-		{"set spec.runtime.maxDuration to 1h30m or less, so that the Run ends before Run ns/big starts", 8},
-		{"raise envelopes[e].concurrency of Budget a from 16 to 24", 8},
-	}, a.Changes(ask, 8, noon))
+// Who is refused for what is owed is told to end before, if that would do, and by when: the advice is read later. Who
+// is refused for GPU-hours is told for how long what is left of them would do.
+func TestEndingSoonerIsAdvised(t *testing.T) {
+	big := Owed{Run: "ns/big", At: noon.Add(90*time.Minute + time.Second), GPUs: 16, Rate: FullRate,
+		Relation: rqv1.RelationOwn}
+	before := Change{"set spec.runtime.maxDuration to 1h30m or less, so that the Run ends before Run ns/big starts at " +
+		"2026-03-01T13:30:01Z", 8}
+	raise := func(limit string, from, to int) Change {
+		return Change{fmt.Sprintf("raise envelopes[e].%s of Budget a from %d to %d", limit, from, to), 8}
+	}
+	within := func(most string) Change {
+		return Change{"set spec.runtime.maxDuration to " + most + " or less, so that the GPU-hours that are left are enough",
+			8}
+	}
+	metered := func(hours int64) *rqv1.Budget {
+		b := flat("a", "a", 64)
+		b.Spec.Envelopes[0].MaxGPUHours = &hours
+		return b
+	}
+	small := big
+	small.GPUs, small.At = 1, noon.Add(4*time.Hour)
+	early := big
+	early.Run, early.GPUs, early.At = "ns/early", 8, noon.Add(time.Hour)
+	for name, test := range map[string]struct {
+		budget *rqv1.Budget
+		lasts  time.Duration
+		owed   []Owed
+		want   []Change
+	}{
+		"GPUs": {flat("a", "a", 16), 0, []Owed{big}, []Change{before, raise("concurrency", 16, 24)}},
+		"GPUs, it says 10h": {flat("a", "a", 16), 10 * time.Hour, []Owed{big}, []Change{before,
+			raise("concurrency", 16, 24)}},
+		"GPUs, two dates of which one leaves enough": {flat("a", "a", 24), 0, []Owed{early, big}, []Change{before,
+			raise("concurrency", 24, 32)}},
+		"GPU-hours for another until a date": {metered(40), 0, []Owed{small}, []Change{within("4h52m"),
+			raise("maxGPUHours", 40, 41)}},
+		"GPU-hours to its end":  {metered(40), 10 * time.Hour, nil, []Change{within("5h"), raise("maxGPUHours", 40, 80)}},
+		"GPU-hours for an hour": {metered(4), 0, nil, []Change{within("30m"), raise("maxGPUHours", 4, 8)}},
+		"no GPU-hours":          {metered(0), 0, nil, []Change{raise("maxGPUHours", 0, 8)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ask := Ask{Owner: "a", Flavor: "H100", GPUsPerPod: 8, MaxDuration: test.lasts}
+			if test.owed != nil {
+				ask.Owed = func(Key) []Owed { return test.owed }
+			}
+			same(t, "changes", test.want, accountsOf(test.budget).Changes(ask, 8, noon))
+		})
+	}
 }
