@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Reserve returns the next write that the Reservations of a Run need; nil when they stand as they should. A Reservation
@@ -35,6 +36,9 @@ func Reserve(o Observed) *Write {
 // dateLost says why a Run has no date any more, and whose doing that is.
 func dateLost(f *Observed) string {
 	text := "no date can be promised any more: " + f.Refusal.Message
+	if f.Refusal.Reason == plan.NotYet { // it passes, and the next Reservation follows
+		text = "no date can be promised for now: " + f.Refusal.Message
+	}
 	if f.Usurped != "" {
 		text += "; " + f.Usurped
 	}
