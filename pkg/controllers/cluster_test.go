@@ -135,7 +135,8 @@ func (c *cluster) see() {
 	if c.podsHang {
 		return
 	}
-	kept(c, c.watches.pods, pods.Items, func(p *corev1.Pod) { c.book.SetPod(p); c.book.SetMember(p) },
+	ranked := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Labels[rqv1.LabelRun] == "" })
+	kept(c, c.watches.pods, ranked, func(p *corev1.Pod) { c.book.SetPod(p); c.book.SetMember(p) },
 		func(p *corev1.Pod) { c.tellGone(p); c.book.DeletePod(p); c.book.DeleteMember(p) })
 }
 
