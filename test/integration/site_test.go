@@ -155,16 +155,16 @@ func (s *site) tell(ctx context.Context) {
 	s.tellSilent(ctx)
 	s.tellLines(s.Kwok, "rror") // its kubelets may not have done what they were to do
 	s.tellLines(s.Scheduler, "signs of loss")
-	s.tellLines(s.Scheduler, `"Pods are deleted" `)
+	s.tellLines(s.Scheduler, `"Pods are deleted" `, `"namespace":"`+s.namespace+`"`)
 }
 
-// tellLines logs those lines of a process's log that have some words in them.
-func (s *site) tellLines(of *controlplane.Process, words string) {
+// tellLines logs those lines of a process's log that have all of some words in them.
+func (s *site) tellLines(of *controlplane.Process, words ...string) {
 	if of == nil {
 		return
 	}
 	for line := range strings.SplitSeq(of.LogTail(100000), "\n") {
-		if strings.Contains(line, words) {
+		if !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(line, w) }) {
 			s.t.Log(line)
 		}
 	}
