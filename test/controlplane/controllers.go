@@ -18,6 +18,9 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 		if c.Kwok, err = c.kwok(); err != nil {
 			return err
 		}
+		if err := c.boundKwok(ctx); err != nil {
+			return err
+		}
 		if err := c.StartKwok(ctx); err != nil {
 			return err
 		}

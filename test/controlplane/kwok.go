@@ -123,7 +123,7 @@ func (c *ControlPlane) leasesHeld(ctx context.Context, nodes sets.Set[string]) e
 
 // kwok runs with all rights, as the many kubelets do that it stands in for.
 func (c *ControlPlane) kwok() (*Process, error) {
-	kubeconfig, err := c.KubeconfigForUser("kwok", "system:masters")
+	kubeconfig, err := c.KubeconfigForUser(kwokUser, "system:masters")
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -187,5 +188,25 @@ func TestKwokComesBackAtOnce(t *testing.T) {
 	// Node leases last 40 s; waiting for one to expire would show.
 	if took := time.Since(started); took > 20*time.Second {
 		t.Errorf("the pods ran after %v", took)
+	}
+}
+
+// TestKwokEndsOnlyWhatGoes: a pod that has not been told to go is another of the name that kwok was to end.
+func TestKwokEndsOnlyWhatGoes(t *testing.T) {
+	c, ctx := testPlane(t), t.Context()
+	pods := c.client.CoreV1().Pods(metav1.NamespaceDefault)
+	if _, err := pods.Create(ctx, boundPod("another", "absent", nil), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() error {
+		_, stderr, err := c.Kubectl(ctx, "delete", "pod", "another", "--dry-run=server", "--as="+kwokUser,
+			"--as-group=system:masters")
+		if err == nil || !strings.Contains(stderr, "it is another of the name") {
+			return fmt.Errorf("kwok may delete it: %v: %s", err, stderr)
+		}
+		return nil
+	})
+	if err := pods.Delete(ctx, "another", *metav1.NewDeleteOptions(0)); err != nil {
+		t.Error(err)
 	}
 }

@@ -68,6 +68,10 @@ func cutsTwo(s *site, rule otherRule) {
 
 func cutsNobodyForOneNode(s *site, rule otherRule) {
 	s.addNodes("d", 1)
+	plain := s.node("plain", "plain") // pods are spread over what has no GPUs as well
+	delete(plain.Status.Capacity, gpuResource)
+	delete(plain.Status.Allocatable, gpuResource)
+	s.load(*plain)
 	s.standoff("d-0")
 	s.submit("train", 8, s.by("wants"), inPods(4), rule.ask)
 	run := s.await("train", rqv1.RunPending, "no Run is cut for it")
