@@ -31,7 +31,7 @@ func (g *gang) comesOneByOne() bool {
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
-	return g.late() && g.active.leaving == g.active.done && g.active.within > 0 && g.lacksRank()
+	return g.late() && !g.active.replaces() && g.active.within > 0 && g.lacksRank()
 }
 
 // arrived reports whether all pods that there are of the gang have come to the barrier, and so many at least.

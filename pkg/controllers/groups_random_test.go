@@ -220,11 +220,16 @@ func (w *groupWorld) graceful() {
 	})
 }
 
-// step has something happen, and says what.
-func (w *groupWorld) step() string {
+// unheard takes away what has been told, of which there is room for some only.
+func (w *groupWorld) unheard() {
 	for len(w.told.Events) > 0 {
 		<-w.told.Events
 	}
+}
+
+// step has something happen, and says what.
+func (w *groupWorld) step() string {
+	w.unheard()
 	name := string(rune('a' + w.random.IntN(w.size+1)))
 	pod := w.any()
 	switch n := w.random.IntN(16); {
@@ -274,9 +279,7 @@ func (w *groupWorld) step() string {
 // settles has everybody do what is to be done until nothing changes, and reports whether that comes to an end.
 func (w *groupWorld) settles() bool {
 	for quiet := range 60 {
-		for len(w.told.Events) > 0 {
-			<-w.told.Events
-		}
+		w.unheard()
 		for _, pod := range w.eachPod() {
 			if pod.DeletionTimestamp != nil {
 				w.goes(pod)

@@ -62,19 +62,25 @@ func ofSteps(name, job, index string) *corev1.Pod {
 	return pod
 }
 
+// beginsInTurn has the Run of a JobSet be made, of whose Jobs one follows the other, with its first pod.
+func beginsInTurn(t *testing.T) (g *grouped, jobSet map[string]any, first *corev1.Pod) {
+	t.Helper()
+	g = newGrouped(t)
+	g.named("o")
+	if err := yaml.Unmarshal([]byte(inTurn), &jobSet); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.client = &withJobSet{g.groups.client, jobSet}
+	first = ofSteps("a", "a", "0")
+	g.groups.note(first)
+	g.want("it is new", first, "create")
+	return g, jobSet, first
+}
+
 // TestWhatFollowsWhenAJobIsComplete is another gang where it is wider: its pods get no ranks of the Run that is done,
 // which ends, and makes room for theirs.
 func TestWhatFollowsWhenAJobIsComplete(t *testing.T) {
-	g := newGrouped(t)
-	g.named("o")
-	is := map[string]any{}
-	if err := yaml.Unmarshal([]byte(inTurn), &is); err != nil {
-		t.Fatal(err)
-	}
-	g.groups.client = &withJobSet{g.groups.client, is}
-	first := ofSteps("a", "a", "0")
-	g.groups.note(first)
-	g.want("it is new", first, "create")
+	g, _, first := beginsInTurn(t)
 	if total := g.run().Spec.Resources.TotalGPUs; total != 8 {
 		t.Fatalf("the first Job asks for %d GPUs", total)
 	}
@@ -110,16 +116,7 @@ func TestWhatFollowsWhenAJobIsComplete(t *testing.T) {
 // TestASuspendedGroupGoes although some of its pods have completed: those are there for as long as their controller
 // keeps them, and the others would come back one by one once it is resumed.
 func TestASuspendedGroupGoes(t *testing.T) {
-	g := newGrouped(t)
-	g.named("o")
-	is := map[string]any{}
-	if err := yaml.Unmarshal([]byte(inTurn), &is); err != nil {
-		t.Fatal(err)
-	}
-	g.groups.client = &withJobSet{g.groups.client, is}
-	first := ofSteps("a", "a", "0")
-	g.groups.note(first)
-	g.want("it is new", first, "create")
+	g, is, first := beginsInTurn(t)
 	g.starts()
 	done, labels := ofSteps("a", "a", "0"), first.Labels
 	done.Status.Phase = corev1.PodSucceeded

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -84,6 +85,31 @@ func (s *site) hold(step string) {
 		}
 		return nil
 	})
+}
+
+// killHeld kills the scheduler once each of some sites has come to its step and stays there, and then has another one
+// go on that nothing holds.
+func killHeld(c *cluster, steps []string, sites []*site, reached func(i int) error) {
+	t := sites[0].t
+	t.Helper()
+	for i, step := range steps {
+		eventually(t, step, func() error { return reached(i) })
+	}
+	throughout(t, time.Second, "all are to stay where they are held", func() error {
+		for i := range steps {
+			if err := reached(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err := c.Scheduler.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sites {
+		s.hold("")
+	}
+	sites[0].startScheduler()
 }
 
 // finalize sets the finalizers of a Run's pods: with one, a pod that ends stays until it is taken away.

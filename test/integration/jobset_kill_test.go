@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -96,27 +95,14 @@ func TestKillBetweenStepsOfAMove(t *testing.T) {
 	for step, s := range sites {
 		s.strike(lost[step])
 	}
-	still := func(step string) error {
-		return sites[step].moves(before[step], lost[step], step)
-	}
+	var inOrder []*site
 	for _, step := range steps {
-		eventually(t, step, func() error { return still(step) })
+		inOrder = append(inOrder, sites[step])
 	}
-	throughout(t, time.Second, "the moves are to stay where they are held", func() error {
-		for _, step := range steps {
-			if err := still(step); err != nil {
-				return err
-			}
-		}
-		return nil
+	killHeld(c, steps, inOrder, func(i int) error {
+		step := steps[i]
+		return sites[step].moves(before[step], lost[step], step)
 	})
-	if err := c.Scheduler.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range sites {
-		s.hold("")
-	}
-	sites[steps[0]].startScheduler()
 	for _, step := range steps {
 		sites[step].moved(before[step], lost[step])
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -83,24 +82,7 @@ func TestKillBetweenStepsOfASwap(t *testing.T) {
 	for i, s := range sites {
 		s.strike(before[steps[i]]["guarded-1"].Spec.NodeName)
 	}
-	for i, s := range sites {
-		eventually(t, steps[i], func() error { return s.swaps(before[steps[i]], steps[i]) })
-	}
-	throughout(t, time.Second, "the swaps are to stay where they are held", func() error {
-		for i, s := range sites {
-			if err := s.swaps(before[steps[i]], steps[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err := c.Scheduler.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range sites {
-		s.hold("")
-	}
-	sites[0].startScheduler()
+	killHeld(c, steps, sites, func(i int) error { return sites[i].swaps(before[steps[i]], steps[i]) })
 	for i, s := range sites {
 		s.swapped(before[steps[i]], "guarded-1")
 	}

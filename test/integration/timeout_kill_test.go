@@ -69,24 +69,7 @@ func TestKillBetweenStepsOfATimeout(t *testing.T) {
 		s.hold(step)
 		sites = append(sites, s)
 	}
-	for i, s := range sites {
-		eventually(t, steps[i], func() error { return s.timesOut(steps[i]) })
-	}
-	throughout(t, time.Second, "the Runs are to stay where they are held", func() error {
-		for i, s := range sites {
-			if err := s.timesOut(steps[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err := c.Scheduler.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range sites {
-		s.hold("")
-	}
-	sites[0].startScheduler()
+	killHeld(c, steps, sites, func(i int) error { return sites[i].timesOut(steps[i]) })
 	for _, s := range sites {
 		s.await("next", rqv1.RunRunning, "bound 16 GPUs")
 		eventually(t, "how shifts ended", func() error {

@@ -100,8 +100,7 @@ func (o *Output) PrintList(objects []client.Object, out io.Writer) error {
 	return printer.PrintObj(list, out)
 }
 
-// printJSON prints objects as PrintList does, in a third of the time: thousands of them are encoded once, and not taken
-// apart before.
+// printJSON prints objects as PrintList does. There may be thousands: each is encoded once, and not taken apart before.
 func printJSON(objects []client.Object, printer printers.ResourcePrinter, out io.Writer) error {
 	for _, object := range objects {
 		gvk, err := apiutil.GVKForObject(object, known)

@@ -122,8 +122,7 @@ func (n *newRun) parseTimeout() error {
 	case timeoutActions[at] == string(rqv1.TimeoutRequeue) && n.checkpoint <= 0:
 		return session.Fail(session.ExitUsage, "--on-timeout Requeue needs --checkpoint, such as --checkpoint 30m: the "+
 			"Run starts again from what it has saved")
-	}
-	if timeoutActions[at] == string(rqv1.TimeoutRequeue) && n.maxDuration < time.Minute {
+	case timeoutActions[at] == string(rqv1.TimeoutRequeue) && n.maxDuration < time.Minute:
 		return session.Fail(session.ExitUsage, "--on-timeout Requeue needs a --max-duration of at least 1m")
 	}
 	n.onTimeout = timeoutActions[at]
