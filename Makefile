@@ -9,6 +9,7 @@ SOAK ?= 1h
 HISTORIES ?= 20000
 FUZZ_TIME ?= 5m
 TEST_FLAGS ?=
+RUN ?=
 
 KUBERNETES_VERSION := v1.37.1
 KWOK_VERSION := v0.8.0
@@ -24,7 +25,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test test-page test-alerts fuzz soak campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -42,6 +43,9 @@ test: tools build ## Run all tests. TEST_FLAGS adds flags to go test.
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
 	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh
+
+measure: tools build ## Print what each scenario takes: time, processor time, waits, limits. RUN=REGEXP plays some only.
+	PATH="$(CURDIR)/bin:$$PATH" $(GO) run ./test/measure -run '$(RUN)'
 
 campaign: ## Let HISTORIES (default 20000) random histories of each kind happen to the book.
 	GO=$(GO) HISTORIES=$(HISTORIES) hack/campaign.sh

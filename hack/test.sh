@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at the one test that has many ask the book at the same time. Packages that start
-# control planes run one after the other; most of their tests wait for something most of the time, so that four of them run at
+# control planes run one after the other; most of their tests wait for something most of the time, so that ten of them run at
 # once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
@@ -20,7 +20,7 @@ others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
 # A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
 GO=$go hack/fuzz.sh
-scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=4 "$@")
+scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=10 "$@")
 if [[ ${RERUN:-} != 1 ]]; then
   "$go" test "${scenarios[@]}" ./test/...
   exit

@@ -8,7 +8,7 @@ import (
 
 // startControllers starts kube-controller-manager and, if asked for, kwok.
 func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
-	if c.ControllerManager, err = c.controllers(); err != nil {
+	if c.ControllerManager, err = c.controllerManager(); err != nil {
 		return err
 	}
 	if err := c.ControllerManager.Start(); err != nil {
@@ -33,7 +33,11 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 	})
 }
 
-func (c *ControlPlane) controllers() (*Process, error) {
+// controllers are those that kube-controller-manager runs: all but those of Endpoints, which write with every pod that
+// comes and goes what EndpointSlices have too.
+const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller"
+
+func (c *ControlPlane) controllerManager() (*Process, error) {
 	kubeconfig, err := c.KubeconfigForUser("system:kube-controller-manager")
 	if err != nil {
 		return nil, err
@@ -45,6 +49,7 @@ func (c *ControlPlane) controllers() (*Process, error) {
 		"--root-ca-file="+c.pki.file("ca.crt"),
 		"--leader-elect=false", // there is one, and it must take over at once after a crash
 		"--secure-port=0",
+		"--controllers="+controllers,
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	)...)

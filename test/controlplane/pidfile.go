@@ -96,6 +96,10 @@ func pidfiles(dir string) []pidfile {
 	return found
 }
 
+// killTimeout is how long it takes at most until a process that was killed is gone: a machine that is busy has it wait for
+// its turn to end.
+const killTimeout = 2 * time.Minute
+
 // killAll kills every process of a state directory but those of the given names, and returns the names of those that
 // were running.
 func killAll(dir string, but ...string) (killed []string, err error) {
@@ -108,8 +112,8 @@ func killAll(dir string, but ...string) (killed []string, err error) {
 		err = errors.Join(err, e)
 	}
 	for _, p := range all {
-		if !p.gone(10 * time.Second) {
-			err = errors.Join(err, fmt.Errorf("%s: still running after SIGKILL", p))
+		if !p.gone(killTimeout) {
+			err = errors.Join(err, fmt.Errorf("%s: still running %v after SIGKILL", p, killTimeout))
 		}
 	}
 	return killed, err

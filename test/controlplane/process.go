@@ -136,7 +136,7 @@ func (p *Process) Signal(s os.Signal) error {
 }
 
 // Kill ends the process with SIGKILL and returns when it is gone.
-func (p *Process) Kill() error { return p.end(syscall.SIGKILL, 10*time.Second) }
+func (p *Process) Kill() error { return p.end(syscall.SIGKILL, killTimeout) }
 
 // Stop ends the process with SIGTERM, after 30 seconds with SIGKILL, and returns when it is gone.
 func (p *Process) Stop() error {

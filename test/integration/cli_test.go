@@ -61,6 +61,7 @@ func runYAML(name, spec string) string {
 const eightGPUs = "resources: {gpuType: H100-80GB, totalGPUs: 8}"
 
 func TestCLIOnAnAPIServerAlone(t *testing.T) {
+	t.Parallel()
 	c := apiServer(t)
 	mustCommand(t, c, "", "create namespace cli")
 	t.Cleanup(func() {

@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -53,6 +52,8 @@ type cluster struct {
 	kube   kubernetes.Interface
 	api    client.WithWatch
 	ledger *ledger
+	mirror *mirror
+	canary *canary
 	// dir is its state directory.
 	dir string
 	// asNew are the objects that it had when it was new, if it is of the pool.
@@ -102,8 +103,10 @@ func jobSetCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 
 func clusterOf(t *testing.T, jobSets bool, changes, arguments map[string]any) *cluster {
 	t.Helper()
+	own <- struct{}{}
 	c, err := pooled(jobSets)
 	if err != nil {
+		<-own
 		t.Fatalf("starting a cluster: %v", err)
 	}
 	t.Cleanup(func() { c.release(t) })
@@ -156,7 +159,8 @@ func openCluster(o controlplane.Options) (*cluster, error) {
 	if c.api, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
-	c.ledger, err = watchLedger(c)
+	c.ledger, c.canary = newLedger(), newCanary(c.kube)
+	c.mirror, err = newMirror(c, c.ledger)
 	return c, err
 }
 
@@ -173,38 +177,9 @@ type ledger struct {
 	wrong        []string
 }
 
-func watchLedger(c *cluster) (*ledger, error) {
-	l := &ledger{bound: map[string]map[string]string{}, leases: map[string]map[string]*rqv1.Lease{},
+func newLedger() *ledger {
+	return &ledger{bound: map[string]map[string]string{}, leases: map[string]map[string]*rqv1.Lease{},
 		reservations: map[string]map[types.UID]*rqv1.Reservation{}}
-	leases := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.LeaseList{}), &rqv1.Lease{}, 0, nil)
-	_, err := leases.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(lease any) { l.holds(lease.(*rqv1.Lease)) },
-		UpdateFunc: func(old, now any) { l.changed(old.(*rqv1.Lease), now.(*rqv1.Lease)); l.holds(now.(*rqv1.Lease)) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	pods := cache.NewSharedIndexInformer(listWatch(c.api, &corev1.PodList{}), &corev1.Pod{}, 0, nil)
-	_, err = pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(pod any) { l.saw(pod.(*corev1.Pod)) },
-		UpdateFunc: func(_, pod any) { l.saw(pod.(*corev1.Pod)) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	reservations := cache.NewSharedIndexInformer(listWatch(c.api, &rqv1.ReservationList{}), &rqv1.Reservation{}, 0, nil)
-	_, err = reservations.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(r any) { l.rewritten(r.(*rqv1.Reservation), r.(*rqv1.Reservation)) },
-		UpdateFunc: func(old, now any) { l.rewritten(old.(*rqv1.Reservation), now.(*rqv1.Reservation)) },
-	})
-	if err != nil {
-		return nil, err
-	}
-	for _, informer := range []cache.SharedIndexInformer{leases, pods, reservations} {
-		go informer.RunWithContext(context.Background())
-		cache.WaitForCacheSync(nil, informer.HasSynced)
-	}
-	return l, nil
 }
 
 // forget drops what is remembered of a namespace that is gone.

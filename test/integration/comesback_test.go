@@ -15,6 +15,7 @@ import (
 // TestANodeComesBackMeanwhile has the sign of every failure go again while the rank is being replaced: each rank runs
 // once, nobody else is touched, and no GPU is lost for good. It is so, too, if the scheduler is killed in between.
 func TestANodeComesBackMeanwhile(t *testing.T) {
+	t.Parallel()
 	for name, killed := range map[string]bool{"alive": false, "killed": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

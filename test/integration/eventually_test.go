@@ -14,35 +14,75 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// eventually polls until check returns nil, and fails the test with its last answer when it never does.
+// eventually looks, each time that something of the test's sites changes, until check returns nil, and fails the test
+// with its last answer when it never does.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	if err := within(patience, check); err != nil {
+	if err := waitFor(t, what, patience, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
 
-// within polls until check returns nil, for as long as limit, and returns its last answer. Many checks list all there
-// is, which is work for the API server: what has not come about within a second is looked for less often.
-func within(limit time.Duration, check func() error) error {
-	last := errors.New("never looked")
-	look := func(context.Context) (bool, error) {
-		last = check()
-		return last == nil, nil
-	}
-	const soon = time.Second
-	if wait.PollUntilContextTimeout(context.Background(), 25*time.Millisecond, min(soon, limit), true, look) != nil &&
-		limit > soon {
-		_ = wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, limit-soon, true, look)
-	}
-	return last
+// waitFor looks likewise, for as long as limit, and returns the last answer.
+func waitFor(t testing.TB, what string, limit time.Duration, check func() error) error {
+	return look(sitesOf(t), waited{test: t.Name(), what: what}, limit, check)
 }
 
-// throughout polls for as long as span and fails the test as soon as check does not return nil.
+// within looks until check returns nil, for as long as limit, and returns its last answer.
+func within(limit time.Duration, check func() error) error { return look(nil, waited{}, limit, check) }
+
+const (
+	// between is how long after a look the next is, however much changes: many list all that a site has. What comes about
+	// at once is seen sooner.
+	between, betweenFirst = 100 * time.Millisecond, 25 * time.Millisecond
+	// unasked is how long after a look the next is although nothing changes: not all that is waited for is an object of a
+	// site.
+	unasked = 500 * time.Millisecond
+	// atFirst is how long it is looked often.
+	atFirst = time.Second
+)
+
+// look looks until check returns nil: at once, and whenever something has changed on some sites; without any, again and
+// again. A limit is as much longer as the control planes are slower than they should be.
+func look(sites []*site, w waited, limit time.Duration, check func() error) error {
+	w.began = time.Now()
+	left, last := limit, errors.New("never looked")
+	for {
+		from := time.Now()
+		changed, end := newsOf(sites)
+		last = check()
+		if last == nil || left <= 0 {
+			end()
+			w.over(limit, left)
+			return last
+		}
+		least, most := between, unasked
+		if time.Since(w.began) < atFirst {
+			least = betweenFirst
+		}
+		if len(sites) == 0 {
+			most = least
+		}
+		letPass(least)
+		if most > least {
+			select {
+			case <-changed:
+			case <-time.After(most - least):
+			}
+		}
+		end()
+		left -= time.Duration(float64(time.Since(from)) / slowness(sites))
+	}
+}
+
+// letPass waits.
+func letPass(d time.Duration) { <-time.After(d) }
+
+// throughout looks for as long as span and fails the test as soon as check does not return nil.
 func throughout(t *testing.T, span time.Duration, what string, check func() error) {
 	t.Helper()
 	var broken error
-	_ = wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, span, true, func(context.Context) (bool, error) {
+	_ = wait.PollUntilContextTimeout(t.Context(), between, span, true, func(context.Context) (bool, error) {
 		broken = check()
 		return broken != nil, nil
 	})

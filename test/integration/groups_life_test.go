@@ -69,7 +69,7 @@ func TestAJobIsDrawn(t *testing.T) {
 
 // seen is an error unless a pod of a Run is told, before it goes, that the scheduler ends it.
 func (s *site) seen(run string) error {
-	return within(patience, func() error {
+	return waitFor(s.t, "what is said", patience, func() error {
 		for _, pod := range s.podsOf(run) {
 			for _, c := range pod.Status.Conditions {
 				if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue && c.Reason == "DeletionByJobtree" {

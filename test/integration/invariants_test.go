@@ -47,7 +47,8 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	var budgets rqv1.BudgetList
 	var reservations rqv1.ReservationList
 	for _, list := range []error{
-		s.api.List(ctx, &nodes, client.MatchingLabels{"gpu.flavor": s.flavor}), s.api.List(ctx, &pods),
+		s.api.List(ctx, &nodes, client.MatchingLabels{"gpu.flavor": s.flavor}),
+		s.api.List(ctx, &pods, client.InNamespace(s.namespace)),
 		s.api.List(ctx, &runs, client.InNamespace(s.namespace)), s.api.List(ctx, &leases, client.InNamespace(s.namespace)),
 		s.api.List(ctx, &budgets), s.api.List(ctx, &reservations, client.InNamespace(s.namespace)),
 	} {
@@ -55,27 +56,50 @@ func (s *site) look(ctx context.Context) (*world, error) {
 			return nil, list
 		}
 	}
-	w := &world{nodes: map[string]corev1.Node{}, runs: map[string]rqv1.Run{}, leases: leases.Items,
-		reservations: reservations.Items,
-		bound:        map[string]string{}}
-	for _, node := range nodes.Items {
+	return s.world(nodes.Items, pods.Items, runs.Items, leases.Items, budgets.Items, reservations.Items), nil
+}
+
+// glance is the world of a site as the cluster's watches tell of it, which may be a moment old.
+func (s *site) glance() *world {
+	nodes := slices.DeleteFunc(values[corev1.Node](s.mirror.nodes.GetStore().List()),
+		func(n corev1.Node) bool { return n.Labels["gpu.flavor"] != s.flavor })
+	return s.world(nodes, mirrored[corev1.Pod](s.mirror.pods, s.namespace), mirrored[rqv1.Run](s.mirror.runs, s.namespace),
+		mirrored[rqv1.Lease](s.mirror.leases, s.namespace), values[rqv1.Budget](s.mirror.budgets.GetStore().List()),
+		mirrored[rqv1.Reservation](s.mirror.reservations, s.namespace))
+}
+
+// world is that of some objects, with what others have on its nodes and what it showed once.
+func (s *site) world(nodes []corev1.Node, pods []corev1.Pod, runs []rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget,
+	reservations []rqv1.Reservation) *world {
+	w := &world{nodes: map[string]corev1.Node{}, pods: pods, runs: map[string]rqv1.Run{}, leases: leases,
+		reservations: slices.SortedFunc(slices.Values(reservations),
+			func(a, b rqv1.Reservation) int { return strings.Compare(a.Name, b.Name) }),
+		bound: map[string]string{}}
+	for _, node := range nodes {
 		w.nodes[node.Name] = node
 	}
-	for _, pod := range pods.Items {
-		if _, here := w.nodes[pod.Spec.NodeName]; here || pod.Namespace == s.namespace {
-			w.pods = append(w.pods, pod)
+	for _, o := range s.mirror.pods.GetStore().List() {
+		pod := o.(*corev1.Pod)
+		if _, here := w.nodes[pod.Spec.NodeName]; here && pod.Namespace != s.namespace {
+			w.pods = append(w.pods, *pod)
 		}
 	}
-	for _, run := range runs.Items {
+	for _, run := range runs {
 		w.runs[run.Name] = run
 	}
-	w.budgets = slices.DeleteFunc(budgets.Items, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
+	w.budgets = slices.DeleteFunc(budgets, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
+	w.recall(s)
+	return w
+}
+
+// recall adds what the API showed once: settled Leases, Reservations that were kept for long enough, and who was bound.
+func (w *world) recall(s *site) {
 	there := map[string]bool{}
-	for _, lease := range leases.Items {
-		there[lease.Name] = true
+	for i := range w.leases {
+		there[w.leases[i].Name] = true
 	}
-	for _, r := range reservations.Items {
-		there[string(r.UID)] = true
+	for i := range w.reservations {
+		there[string(w.reservations[i].UID)] = true
 	}
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
@@ -92,7 +116,6 @@ func (s *site) look(ctx context.Context) (*world, error) {
 	for uid, name := range s.ledger.bound[s.namespace] {
 		w.bound[uid] = name
 	}
-	return w, nil
 }
 
 // broken lists every invariant of the design that does not hold, in a settled world: one in which nothing is under way.

@@ -18,7 +18,7 @@ import (
 const (
 	// soakKills is how often the scheduler is killed under a mixed load. JOBTREE_SOAK, a duration, has it go on for so
 	// long instead: about a thousand kills an hour.
-	soakKills       = 12
+	soakKills       = 4
 	soakKillsARound = 4
 )
 

@@ -45,6 +45,7 @@ func TestMain(m *testing.M) {
 		os.RemoveAll(live.dir)
 	}
 	stopPool()
+	tellStretched()
 	os.RemoveAll(shared.dir)
 	os.Exit(code)
 }

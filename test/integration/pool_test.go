@@ -31,6 +31,9 @@ var pool struct {
 	all []*cluster
 }
 
+// own has a place for each test that may have a cluster of its own at a time: each takes half a gigabyte.
+var own = make(chan struct{}, 5)
+
 // pooled returns a cluster without a scheduler, and with the controller of JobSets or without, an idle one if there is
 // one.
 func pooled(jobSets bool) (*cluster, error) {
@@ -62,6 +65,7 @@ func pooled(jobSets bool) (*cluster, error) {
 // release gives a cluster back when its test has ended. One whose test has failed, or that cannot be made as it was, is
 // stopped.
 func (c *cluster) release(t *testing.T) {
+	defer func() { <-own }()
 	if err := c.KillSchedulers(); err != nil {
 		t.Error(err)
 	}

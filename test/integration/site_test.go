@@ -46,6 +46,7 @@ func newSite(t *testing.T, c *cluster, domains, nodes int, budget int32) *site {
 func namedSite(t *testing.T, c *cluster, name string, domains, nodes int, budget int32) *site {
 	t.Helper()
 	s := &site{cluster: c, t: t, namespace: name, flavor: name, owner: rqv1.Owner("org:" + name)}
+	s.follow()
 	s.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	for d := range domains {
 		s.addNodes(fmt.Sprintf("d%d", d), nodes)
@@ -75,16 +76,16 @@ func (s *site) close() {
 	}
 	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
 	if err == nil {
-		err = within(limit, func() error {
-			w, err := s.look(ctx)
+		err = waitFor(s.t, "an empty site", limit, func() error {
+			s.finish(ctx, s.glance())
+			if err := s.glance().emptied(); err != nil {
+				return err
+			}
+			w, err := s.sound(ctx)
 			if err != nil {
 				return err
 			}
-			s.finish(ctx, w)
-			if pods := w.ours(); len(w.runs) > 0 || pods > 0 {
-				return fmt.Errorf("%d Runs and %d pods are left", len(w.runs), pods)
-			}
-			return s.verdict(ctx)
+			return w.emptied()
 		})
 	}
 	if err == nil {
@@ -216,6 +217,14 @@ func (s *site) tellNodes(w *world) {
 	}
 }
 
+// emptied is an error if there are Runs, or pods of some.
+func (w *world) emptied() error {
+	if pods := w.ours(); len(w.runs) > 0 || pods > 0 {
+		return fmt.Errorf("%d Runs and %d pods are left", len(w.runs), pods)
+	}
+	return nil
+}
+
 // ours counts the pods of Runs.
 func (w *world) ours() int {
 	count := 0
@@ -232,21 +241,33 @@ func (s *site) settled() *world {
 	s.t.Helper()
 	var w *world
 	eventually(s.t, "the invariants", func() (err error) {
-		if err := s.verdict(s.t.Context()); err != nil {
-			return err
-		}
-		w, err = s.look(s.t.Context())
+		w, err = s.sound(s.t.Context())
 		return err
 	})
 	return w
 }
 
-// verdict is an error that lists the invariants that do not hold.
-func (s *site) verdict(ctx context.Context) error {
+// sound returns the world as the API server has it now; an error lists the invariants that do not hold. It is not asked as
+// long as its watches tell of some.
+func (s *site) sound(ctx context.Context) (*world, error) {
+	if err := s.judged(s.glance()); err != nil {
+		return nil, err
+	}
 	w, err := s.look(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return w, s.judged(w)
+}
+
+// verdict is an error that lists the invariants that do not hold.
+func (s *site) verdict(ctx context.Context) error {
+	_, err := s.sound(ctx)
+	return err
+}
+
+// judged is likewise that of a world.
+func (s *site) judged(w *world) error {
 	s.ledger.mutex.Lock()
 	broken := append(w.broken(), s.ledger.wrong...)
 	s.ledger.mutex.Unlock()

@@ -23,7 +23,7 @@ import (
 const (
 	// stormSpan is for how long nodes fail; JOBTREE_SOAK, a duration, has it take longer. About one a second fails of the
 	// stormDomains times stormSize that there are. At most stormDown are down at once, and stormSilent of them silent.
-	stormSpan               = 30 * time.Second
+	stormSpan               = 10 * time.Second
 	stormDomains, stormSize = 3, 7
 	stormDown, stormSilent  = 6, 2
 )
@@ -83,7 +83,7 @@ func TestNodeStorm(t *testing.T) {
 	st.rage(seen)
 	eventually(t, "nothing on lost nodes", func() error { return errors.Join(s.abandoned(), s.verdict(t.Context())) })
 	st.healAll()
-	err := within(2*patience, func() error { return st.ended() })
+	err := waitFor(t, "the end of all", 2*patience, func() error { return st.ended() })
 	t.Logf("it did %v to nodes, of which %d were lost, and to Runs; %s", st.tally, len(seen.lost), s.outcome())
 	if err != nil {
 		t.Fatal(err)
