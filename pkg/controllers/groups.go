@@ -382,9 +382,9 @@ func (g *groups) work(ctx context.Context) {
 			g.queue.AddRateLimited(key)
 		default:
 			g.queue.Forget(key)
-			if after > 0 {
-				g.queue.AddAfter(key, after)
-			}
+		}
+		if after > 0 {
+			g.queue.AddAfter(key, after)
 		}
 		g.queue.Done(key)
 	}

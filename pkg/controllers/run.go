@@ -126,9 +126,9 @@ func (r *reconciler) workIn(ctx context.Context, of lane.Lane) {
 			r.lanes.again(run, work)
 		default:
 			r.lanes.forget(run)
-			if after > 0 {
-				r.lanes.add(run, lane.End, after) // its time is over then, or that of a start that has not come about
-			}
+		}
+		if after > 0 {
+			r.lanes.add(run, lane.End, after) // its time is over then, or that of a start that has not come about
 		}
 		r.lanes.done(run, work)
 	}
@@ -165,7 +165,7 @@ func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	if r.tell.behind(name, objects.Run) {
 		return 0, errBehind
 	}
-	outcome, err := r.order.Reconcile(ctx, objects)
+	outcome, err := r.order.Reconcile(ctx, objects, nil)
 	r.gone.keep(name, objects.Leases)
 	if outcome.Retry > 0 {
 		r.retries.AddAfter(name, outcome.Retry)

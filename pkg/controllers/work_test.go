@@ -7,9 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
@@ -65,7 +68,9 @@ func TestWork(t *testing.T) {
 	if diff := cmp.Diff([]string{"well", "done"}, looked(none)); diff != "" {
 		t.Errorf("a Run that there is not (-want +got):\n%s", diff)
 	}
-	c.submit()
+	c.submit(func(r *rqv1.Run) {
+		r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 30 * time.Second}}
+	})
 	c.see()
 	c.mu.Lock()
 	c.faults = []fault{{on: "create services", err: broken500}}
@@ -81,6 +86,16 @@ func TestWork(t *testing.T) {
 	}
 	if diff := cmp.Diff(all([]string{theService}, thePods[:1]), c.written()); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	c.bind()
+	looked(train)
+	c.become(corev1.PodSucceeded, 0)
+	c.see()
+	c.mu.Lock()
+	c.faults = []fault{{on: "update status leases", err: broken500}}
+	c.mu.Unlock()
+	if diff := cmp.Diff([]string{"again, after a while", "again, in 29s", "done"}, looked(train)); diff != "" {
+		t.Errorf("one that may run for another 29 s, while a write is refused (-want +got):\n%s", diff)
 	}
 	close(q.next)
 	<-over

@@ -28,6 +28,7 @@ func Decide(o Observed) Decision {
 	}
 	d.Unguard = s.guard.unwanted
 	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
+	d.After = untilDue(s)
 	if s.goesOn() {
 		d.Close = f.doubted(d.Close)
 		d.Replace, d.Create = absent(s)
@@ -39,16 +40,7 @@ func Decide(o Observed) Decision {
 		if lookedUp(f, d.Create) {
 			d.Service = service(f.Run)
 		}
-		d.After, d.Retry = untilDue(s), untilRetry(f)
-		for _, after := range [...]time.Duration{s.guard.after, untilMoved(f)} {
-			if after > 0 && (d.After == 0 || after < d.After) {
-				d.After = after
-			}
-		}
-	} else if f.Now.Before(f.Unsaid) {
-		d.After = f.Unsaid.Sub(f.Now)
-	} else if s.hasEnded() {
-		d.After = untilOverdue(s)
+		d.Retry = untilRetry(f)
 	}
 	return d
 }
@@ -81,40 +73,47 @@ func Withdrawn(o Observed) []Deletion {
 }
 
 // untilDue returns when something is due although nothing happens: a gang that has begun to start or a cohort passes
-// its deadline, the Run's maxDuration is over, or its ranks should be
-// ready or are and its status is to say so. It returns 0 when nothing is.
+// its deadline, the Run's maxDuration is over, or its ranks should be ready or are and its status is to say so. That
+// nothing can be said of a Run puts nothing off. It returns 0 when nothing is due.
 func untilDue(s *situation) time.Duration {
-	due := time.Duration(0)
-	sooner := func(left time.Duration) {
-		if due == 0 || left < due {
-			due = left
-		}
+	if s.hasEnded() {
+		return untilOverdue(s)
 	}
 	f := s.facts
+	due := Soonest(s.guard.after, untilMoved(f), f.Unsaid.Sub(f.Now))
+	if !s.keeps() {
+		return due
+	}
 	if !s.starting.IsZero() {
-		sooner(s.startsBy().Sub(f.Now) + time.Second)
+		due = Soonest(due, s.startsBy().Sub(f.Now)+time.Second)
 	}
 	if at := s.toldUnmade(); s.unmade() > 0 && !at.Before(f.Now) {
-		sooner(at.Sub(f.Now) + time.Second)
+		due = Soonest(due, at.Sub(f.Now)+time.Second)
 	}
 	if since, begun := growingSince(&s.roster); begun {
-		sooner(since.Add(f.GangDeadline).Sub(f.Now) + time.Second)
+		due = Soonest(due, since.Add(f.GangDeadline).Sub(f.Now)+time.Second)
 	}
-	if left := f.NotTaken.Add(f.GangDeadline).Sub(f.Now); !f.NotTaken.IsZero() && left > 0 {
-		sooner(left)
+	if !f.NotTaken.IsZero() {
+		due = Soonest(due, f.NotTaken.Add(f.GangDeadline).Sub(f.Now))
 	}
 	if end, limited := f.Run.EndsAt(); limited {
-		sooner(end.Sub(f.Now))
+		due = Soonest(due, end.Sub(f.Now))
 	}
-	for _, at := range [...]time.Time{nextLate(s), s.ready.due} {
-		if at.After(f.Now) {
-			sooner(at.Sub(f.Now))
+	if at := s.restarts.due(s); !at.IsZero() && s.goesOn() {
+		due = Soonest(due, max(at.Sub(f.Now), time.Millisecond))
+	}
+	return Soonest(due, nextLate(s).Sub(f.Now), s.ready.due.Sub(f.Now))
+}
+
+// Soonest returns the least of some times from now, without those that are over; 0 if none is left.
+func Soonest(of ...time.Duration) time.Duration {
+	least := time.Duration(0)
+	for _, after := range of {
+		if after > 0 && (least == 0 || after < least) {
+			least = after
 		}
 	}
-	if at := s.restarts.due(s); !at.IsZero() {
-		sooner(max(at.Sub(f.Now), time.Millisecond))
-	}
-	return due
+	return least
 }
 
 // untilRetry returns when a refusal is worth another try that may pass without an event.

@@ -65,10 +65,11 @@ func (s *situation) startsAgain() bool {
 // hasEnded reports whether the Run has ended.
 func (s *situation) hasEnded() bool { return s.phase == rqv1.RunCompleted || s.phase == rqv1.RunFailed }
 
+// keeps reports whether the Run keeps its pods.
+func (s *situation) keeps() bool { return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil }
+
 // goesOn reports whether the Run keeps its pods and gets the pods that it lacks.
-func (s *situation) goesOn() bool {
-	return !s.hasEnded() && !s.startsAgain() && s.facts.Shape == nil && !s.mute()
-}
+func (s *situation) goesOn() bool { return s.keeps() && !s.mute() }
 
 // mute reports whether what becomes of the Run could not be said: it is too large for its status, or was a short while
 // ago.

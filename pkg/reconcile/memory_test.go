@@ -54,7 +54,7 @@ func objectsOf(run *rqv1.Run) book.Objects { return book.Objects{Name: train, Ru
 func TestARunThatTheBookHasNotSeen(t *testing.T) {
 	api := &recorder{}
 	runs, _ := deciding(t, api)
-	out, err := runs.Reconcile(t.Context(), objectsOf(submitted("a")))
+	out, err := runs.Reconcile(t.Context(), objectsOf(submitted("a")), nil)
 	if err == nil || !strings.Contains(err.Error(), "ns/train") || len(api.calls) > 0 || out != (Outcome{}) {
 		t.Errorf("%v, %+v; written: %v", err, out, api.calls)
 	}
@@ -66,7 +66,7 @@ func TestARunThatNobodyPaysFor(t *testing.T) {
 	run := submitted("a")
 	runs, _ := deciding(t, api, run)
 	for range 2 {
-		if _, err := runs.Reconcile(t.Context(), objectsOf(run)); err != nil {
+		if _, err := runs.Reconcile(t.Context(), objectsOf(run), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,7 +89,7 @@ func TestARunThatIsGone(t *testing.T) {
 	if runs.problemOf(train) == "" {
 		t.Fatal("a quota is not held against a Run")
 	}
-	if _, err := runs.Reconcile(t.Context(), objectsOf(nil)); err != nil {
+	if _, err := runs.Reconcile(t.Context(), objectsOf(nil), nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := runs.problemOf(train); got != "" || len(api.calls) > 0 {

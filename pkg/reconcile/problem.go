@@ -78,6 +78,8 @@ type objection struct {
 	problem string
 	// delayed is since when the Run's pods cannot be made for what passes by itself; zero when they can.
 	delayed time.Time
+	// untold is since when a status is not written that is to be told first; zero when it is, or there is none.
+	untold time.Time
 	// unsaid is until when the Run gets no pods since its status could not say that it runs; zero otherwise.
 	unsaid time.Time
 }
@@ -118,13 +120,31 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	}
 }
 
+// longestUntold is how long a status that is to be told first is tried to be written before what it tells of is done.
+const longestUntold = 10 * time.Second
+
+// mayYetBeTold reports whether a status that could not be written is waited for: not for long.
+func (r *Runs) mayYetBeTold(o *lifecycle.Observed) bool {
+	held := r.heldAgainst(o)
+	if held.untold.IsZero() || held.untold.After(o.Now) {
+		held.untold = o.Now
+		r.objections.Store(o.Name, held)
+	}
+	return o.Now.Sub(held.untold) < longestUntold
+}
+
+// heldAgainst returns what the API server holds against a Run by now.
+func (r *Runs) heldAgainst(o *lifecycle.Observed) objection {
+	if held, ok := r.objections.Load(o.Name); ok && held.(objection).run == o.Run.UID {
+		return held.(objection)
+	}
+	return objection{run: o.Run.UID}
+}
+
 // noteDelay remembers since when a Run's pods cannot be made, and why, once that is to be told. What was held against
 // them before may still be.
 func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
-	held := objection{run: o.Run.UID}
-	if before, ok := r.objections.Load(o.Name); ok && before.(objection).run == o.Run.UID {
-		held = before.(objection)
-	}
+	held := r.heldAgainst(o)
 	switch {
 	case held.delayed.IsZero():
 		held.delayed = o.Now

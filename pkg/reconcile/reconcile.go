@@ -43,33 +43,40 @@ type Outcome struct {
 	Unsaid error
 }
 
-// Reconcile brings one Run a decision further. What the outcome says holds also beside an error.
-func (r *Runs) Reconcile(ctx context.Context, objects book.Objects) (Outcome, error) {
-	o, err := r.Observe(ctx, objects)
+// Reconcile brings one Run a decision further. What the outcome says holds also beside an error: what is due is due
+// whatever has been refused. Decided is told of the decision; nil for nobody.
+func (r *Runs) Reconcile(ctx context.Context, objects book.Objects, decided func(lifecycle.Observed, lifecycle.Decision)) (
+	Outcome, error) {
+	o, unreserved, err := r.observe(ctx, objects)
 	if err != nil {
 		return Outcome{}, err
 	}
-	return r.CarryOut(ctx, o, lifecycle.Decide(o))
+	d := lifecycle.Decide(o)
+	if decided != nil {
+		decided(o, d)
+	}
+	out, err := r.CarryOut(ctx, o, d)
+	return out, errors.Join(unreserved, err)
 }
 
-// Observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they
-// should stand.
-func (r *Runs) Observe(ctx context.Context, objects book.Objects) (lifecycle.Observed, error) {
+// observe adds what the book knows of a Run to what caches hold of it, and brings its Reservations to where they
+// should stand. One that is refused, which is unreserved, keeps nothing else from being decided.
+func (r *Runs) observe(ctx context.Context, objects book.Objects) (o lifecycle.Observed, unreserved, err error) {
 	for {
 		if objects.Run != nil {
 			r.book.Assess(objects.Run.UID, r.now())
 		}
 		o, err := r.See(objects)
 		if err != nil {
-			return o, err
+			return o, nil, err
 		}
 		write := lifecycle.Reserve(o)
 		if write == nil {
-			return o, nil
+			return o, nil, nil
 		}
 		written, err := r.api.WriteReservation(ctx, write)
 		if err != nil || written == nil {
-			return o, err
+			return o, err, nil
 		}
 		others := slices.DeleteFunc(slices.Clone(o.Reservations), func(r *rqv1.Reservation) bool {
 			return r.Name == written.Name
@@ -95,7 +102,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 // CarryOut makes the writes of a decision. Whatever happens between two of them, who comes after decides the rest
 // from what has been written:
 //   - the status comes first where nothing would tell any more, without the pods, what it says; one that is refused for
-//     what it says would be the next time too, and keeps no pod from going;
+//     what it says would be the next time too, and keeps no pod from going, nor does one that is not written for long;
 //   - the PodDisruptionBudget comes before any pod that replaces a rank, and keeps nothing else from being done;
 //   - pods go next; one that the API server does not let go keeps nothing else from being done;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
@@ -103,10 +110,10 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
-	var out Outcome
+	out := Outcome{After: d.After, Retry: d.Retry}
 	if d.TellFirst() {
 		err := r.api.WriteStatus(ctx, &o, d.Status)
-		if err != nil && !refuses(err) {
+		if err != nil && !refuses(err) && r.mayYetBeTold(&o) {
 			return out, err
 		}
 		out.Unsaid, d.Status = err, nil
@@ -137,7 +144,7 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 	}
 	closed, behind, err := r.closeLeases(ctx, o, d.Close)
 	if behind {
-		out.After, out.Retry = behindRest, d.Retry
+		out.After = lifecycle.Soonest(out.After, behindRest)
 	}
 	if err != nil || behind {
 		return err
@@ -146,13 +153,11 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 		problem = r.create(ctx, o, d, closed)
 	}
 	problem = r.tell(o, problem)
-	out.Retry = d.Retry
-	out.After = d.After
 	if d.Status != nil {
 		err := r.api.WriteStatus(ctx, o, d.Status)
 		switch {
 		case TooLarge(err) && d.Starts(o.Run):
-			out.Unsaid, out.After = err, unsaidRest
+			out.Unsaid, out.After = err, lifecycle.Soonest(out.After, unsaidRest)
 			r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("status", err),
 				unsaid: o.Now.Add(unsaidRest)})
 			_, err = r.deletePods(ctx, lifecycle.Withdrawn(*o))

@@ -183,7 +183,6 @@ func TestOrder(t *testing.T) {
 		want    []string
 		passed  bool // although something failed
 		no      map[string]bool
-		later   bool // an event looks again
 		unsaid  bool
 		problem string
 	}{
@@ -194,7 +193,7 @@ func TestOrder(t *testing.T) {
 			want: append([]string{"status told"}, all[:6]...), passed: true, unsaid: true},
 		"what is not so is carried out no further": {change: func(d *lifecycle.Decision) {
 			d.Delete[0].If = lifecycle.Unbound
-		}, no: map[string]bool{"train-9": true}, want: []string{"ask Unbound(train-9)"}, passed: true, later: true},
+		}, no: map[string]bool{"train-9": true}, want: []string{"ask Unbound(train-9)"}, passed: true},
 		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
 		"no replacement for now": {at: "create train-0", err: errAway, want: all[:3]},
 		"a replacement that is refused": {at: "create train-0", err: errQuota,
@@ -217,8 +216,8 @@ func TestOrder(t *testing.T) {
 			if diff := cmp.Diff(c.want, api.calls); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
-			if passed := err == nil; passed != c.passed || passed && !c.later && out.After != time.Minute {
-				t.Errorf("%v, to be looked at again after %s", err, out.After)
+			if passed := err == nil; passed != c.passed || out.After != time.Minute || out.Retry != time.Second {
+				t.Errorf("%v, to be looked at again after %s, and planned again after %s", err, out.After, out.Retry)
 			}
 			if unsaid := out.Unsaid != nil; unsaid != c.unsaid {
 				t.Errorf("unsaid: %v", out.Unsaid)

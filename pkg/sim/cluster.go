@@ -234,21 +234,15 @@ func (c *Cluster) Reconcile(name string) error {
 	if run := objects.Run; run != nil && run.Spec.Theirs() {
 		objects.Offers, objects.GroupEnd = c.offers(run), c.GroupEnds[run.UID]
 	}
-	observed, err := c.order.Observe(ctx, objects)
-	if err != nil {
-		return err
-	}
-	d := lifecycle.Decide(observed)
-	if c.Decided != nil {
-		c.Decided(observed, d)
-	}
-	out, err := c.order.CarryOut(ctx, observed, d)
+	out, err := c.order.Reconcile(ctx, objects, c.Decided)
 	if out.Retry > 0 && !c.Retries.Has(name) {
 		c.Retries.Set(name, c.Now.Add(out.Retry))
 	}
-	c.looks.Delete(name)
-	if out.After > 0 {
+	switch {
+	case out.After > 0:
 		c.looks.Set(name, c.Now.Add(out.After))
+	case err == nil:
+		c.looks.Delete(name)
 	}
 	return err
 }

@@ -174,8 +174,8 @@ func (c *Cluster) Work() (worked bool, err error) {
 			c.Deliver()
 		}
 		for _, name := range slices.Sorted(maps.Keys(c.changed)) {
-			if c.Reconcile(name) != nil {
-				c.looks.Set(name, c.Now.Add(backoff))
+			if again := c.Now.Add(backoff); c.Reconcile(name) != nil && (!c.looks.Has(name) || again.Before(c.looks.At(name))) {
+				c.looks.Set(name, again)
 			}
 		}
 		c.Act()
