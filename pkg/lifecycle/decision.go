@@ -124,7 +124,7 @@ func (d *Decision) TellFirst() bool {
 		slices.ContainsFunc(d.Delete, noticed))
 }
 
-// WithoutReplacements returns the decision without the pods that replace ranks, and without the closings of the Leases
+// WithoutReplacements returns the decision without the pods that replace ranks, or get them, and without the closings of the Leases
 // that tell what for.
 func (d Decision) WithoutReplacements() Decision {
 	replaces := func(pod *corev1.Pod) bool { return pod.Annotations[rqv1.AnnotationReplaces] != "" }
@@ -133,7 +133,10 @@ func (d Decision) WithoutReplacements() Decision {
 		_, part, _ := rank.Membership(pod)
 		waiting[part] = true
 	}
+	for i := range d.Adopt {
+		waiting[d.Adopt[i].part()] = true
+	}
 	d.Close = slices.DeleteFunc(slices.Clone(d.Close), func(c Closing) bool { return waiting[rank.Held(c.Lease)] })
-	d.Create, d.Replace = slices.DeleteFunc(slices.Clone(d.Create), replaces), nil
+	d.Create, d.Replace, d.Adopt = slices.DeleteFunc(slices.Clone(d.Create), replaces), nil, nil
 	return d
 }

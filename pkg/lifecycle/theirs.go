@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,12 @@ import (
 type Adoption struct {
 	Pod                 *corev1.Pod
 	Labels, Annotations map[string]string
+}
+
+// part returns the part of the Run that the pod gets, or has.
+func (a *Adoption) part() rank.Part {
+	index, _ := strconv.Atoi(cmp.Or(a.Labels[rqv1.LabelIndex], a.Pod.Labels[rqv1.LabelIndex]))
+	return rank.Part{Index: index}
 }
 
 // theirs reports whether somebody else makes the pods of the Run (R41).

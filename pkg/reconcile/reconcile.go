@@ -130,11 +130,18 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	return out, errors.Join(unguarded, undeleted, err)
 }
 
-// goOn makes the writes that follow once pods have been deleted.
+// goOn makes the writes that follow once pods have been deleted. Pods that cannot be given ranks keep nothing back but
+// what tells that those ranks are lost.
 func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
-	if err := r.takeIn(ctx, d); err != nil {
-		return err
+	untaken := r.takeIn(ctx, d)
+	if untaken != nil {
+		*d = d.WithoutReplacements()
 	}
+	return errors.Join(untaken, r.finish(ctx, o, d, out))
+}
+
+// finish makes the writes that follow once pods of others have been taken in.
+func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
 	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
 		return err
 	}

@@ -229,6 +229,27 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestAPodThatGetsNoRankHoldsUpNoEnd: whoever may edit a pod can see to it that no label fits into it. The Leases of
+// other ranks close; that of the rank which it was to get tells of the loss until another gets it.
+func TestAPodThatGetsNoRankHoldsUpNoEnd(t *testing.T) {
+	for at, left := range map[string][]string{"adopt": {"release train-8", "adopt train-0"}, "release": {"release train-8"}} {
+		for _, err := range []error{errQuota, errAway, apierrors.NewRequestEntityTooLargeError("train-0")} {
+			api := &recorder{fails: map[string]error{at: err}}
+			runs, _ := deciding(t, api)
+			o := observed()
+			o.Pods = append(o.Pods, podOf("0"))
+			_, got := runs.CarryOut(t.Context(), o, lifecycle.Decision{
+				Adopt: []lifecycle.Adoption{{Pod: podOf("0"), Labels: map[string]string{rqv1.LabelIndex: "0"}}},
+				Close: []lifecycle.Closing{closing("0"), closing("1")}, Release: []*corev1.Pod{podOf("8")},
+				Status: &rqv1.RunStatus{Message: "told"}})
+			want := append(append([]string{}, left...), "close train-1:Completed@0s", "status told")
+			if diff := cmp.Diff(want, api.calls); diff != "" || !errors.Is(got, err) {
+				t.Errorf("%s: %v (-want +got):\n%s", at, got, diff)
+			}
+		}
+	}
+}
+
 // TestEvidence has pods deleted of which the API server confirms some.
 func TestEvidence(t *testing.T) {
 	lost := func(rank, node string) lifecycle.Deletion {
