@@ -8,7 +8,7 @@ import (
 
 // startControllers starts kube-controller-manager and, if asked for, kwok.
 func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
-	if c.ControllerManager, err = c.controllerManager(); err != nil {
+	if c.ControllerManager, err = c.controlsProcess(); err != nil {
 		return err
 	}
 	if err := c.ControllerManager.Start(); err != nil {
@@ -37,7 +37,7 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 // comes and goes what EndpointSlices have too.
 const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller"
 
-func (c *ControlPlane) controllerManager() (*Process, error) {
+func (c *ControlPlane) controlsProcess() (*Process, error) {
 	kubeconfig, err := c.KubeconfigForUser("system:kube-controller-manager")
 	if err != nil {
 		return nil, err

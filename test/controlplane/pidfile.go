@@ -96,8 +96,8 @@ func pidfiles(dir string) []pidfile {
 	return found
 }
 
-// killTimeout is how long it takes at most until a process that was killed is gone: a machine that is busy has it wait for
-// its turn to end.
+// killTimeout is how long it takes at most until a process that was killed is gone: on a busy machine it waits for its
+// turn to end.
 const killTimeout = 2 * time.Minute
 
 // killAll kills every process of a state directory but those of the given names, and returns the names of those that

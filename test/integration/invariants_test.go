@@ -69,8 +69,8 @@ func (s *site) glance() *world {
 }
 
 // world is that of some objects, with what others have on its nodes and what it showed once.
-func (s *site) world(nodes []corev1.Node, pods []corev1.Pod, runs []rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget,
-	reservations []rqv1.Reservation) *world {
+func (s *site) world(nodes []corev1.Node, pods []corev1.Pod, runs []rqv1.Run, leases []rqv1.Lease,
+	budgets []rqv1.Budget, reservations []rqv1.Reservation) *world {
 	w := &world{nodes: map[string]corev1.Node{}, pods: pods, runs: map[string]rqv1.Run{}, leases: leases,
 		reservations: slices.SortedFunc(slices.Values(reservations),
 			func(a, b rqv1.Reservation) int { return strings.Compare(a.Name, b.Name) }),

@@ -13,8 +13,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// mirror has the objects of a cluster that tests look at most, as its watches tell of them, and tells who waits that some
-// have changed. What it has may be a moment old: nothing is asserted of it that was not read from the API server again.
+// mirror has the objects of a cluster that tests look at most, as its watches tell of them, and tells who waits that
+// some have changed. What it has may be a moment old: nothing is asserted of it that was not read from the API server
+// again.
 type mirror struct {
 	nodes, pods, runs, leases, budgets, reservations cache.SharedIndexInformer
 	news                                             news

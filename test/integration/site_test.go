@@ -247,8 +247,8 @@ func (s *site) settled() *world {
 	return w
 }
 
-// sound returns the world as the API server has it now; an error lists the invariants that do not hold. It is not asked as
-// long as its watches tell of some.
+// sound returns the world as the API server has it now; an error lists the invariants that do not hold. It is not asked
+// as long as its watches tell of some.
 func (s *site) sound(ctx context.Context) (*world, error) {
 	if err := s.judged(s.glance()); err != nil {
 		return nil, err

@@ -1,5 +1,5 @@
-// Command measure plays the scenarios on a real control plane one after the other and prints what each costs: how long it
-// takes, the processor time of all that it has run, how long and for what it waits, how near it came to a limit, and
+// Command measure plays the scenarios on a real control plane one after the other and prints what each costs: how long
+// it takes, the processor time of all that it has run, how long and for what it waits, how near it came to a limit, and
 // whether the simulated cluster tells the same story. The machine should do nothing else meanwhile.
 package main
 
@@ -203,16 +203,21 @@ func report(to io.Writer, all map[string]*scenario, took time.Duration, longest,
 		list = append(list, s)
 		wall, cpu = wall+s.wall, cpu+s.cpu
 	}
-	fmt.Fprintf(to, "%d scenarios, one after the other: %.0f s, of which they take %.0f, and %.1f minutes of processor time\n\n",
-		len(list), took.Seconds(), wall.Seconds(), cpu.Minutes())
+	fmt.Fprintf(to, "%d scenarios, one after the other: %.0f s, of which they take %.0f, and %.1f minutes of processor "+
+		"time\n\n", len(list), took.Seconds(), wall.Seconds(), cpu.Minutes())
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
-	slices.SortFunc(list, func(a, b *scenario) int { return cmp.Or(cmp.Compare(b.wall, a.wall), cmp.Compare(a.name, b.name)) })
+	most := func(of func(*scenario) float64) {
+		slices.SortFunc(list, func(a, b *scenario) int {
+			return cmp.Or(cmp.Compare(of(b), of(a)), cmp.Compare(a.name, b.name))
+		})
+	}
+	most(func(s *scenario) float64 { return s.wall.Seconds() })
 	fmt.Fprintln(table, "SCENARIO\tSECONDS\tPROCESSOR\tWAITS\tLONGEST\tFOR\tTWIN")
 	for _, s := range first(list, longest) {
 		fmt.Fprintf(table, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.60s\t%s\n", s.name, s.wall.Seconds(), s.cpu.Seconds(),
 			s.waited.Seconds(), s.longest.Seconds, s.longest.What, s.twin)
 	}
-	slices.SortFunc(list, func(a, b *scenario) int { return cmp.Or(cmp.Compare(b.near, a.near), cmp.Compare(a.name, b.name)) })
+	most(func(s *scenario) float64 { return s.near })
 	fmt.Fprintln(table, "\t\t\t\t\t\t\nNEAREST TO A LIMIT\tSHARE\tSECONDS\tLIMIT\t\tFOR\t")
 	for _, s := range first(list, nearest) {
 		fmt.Fprintf(table, "%s\t%.2f\t%.1f\t%.0f\t\t%.60s\t\n", s.nearest.Test, s.near, s.nearest.Seconds, s.nearest.Limit,

@@ -41,8 +41,8 @@ func (m meter) used() time.Duration {
 	return sum
 }
 
-// parseStat reads a line of /proc/PID/stat: the id, the parent's, and the processor time with that of ended children. The
-// name, in parentheses, may hold anything.
+// parseStat reads a line of /proc/PID/stat: the id, the parent's, and the processor time with that of ended children.
+// The name, in parentheses, may hold anything.
 func parseStat(line string) (pid, parent int, used time.Duration, err error) {
 	begin, end := strings.Index(line, "("), strings.LastIndex(line, ")")
 	if begin < 0 || end < begin {
