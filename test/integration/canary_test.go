@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,7 +30,13 @@ type canary struct {
 	// took is how long it was the last time, and since when it waits now; zero when it does not.
 	took  time.Duration
 	since time.Time
+	// latest are the latest times that it took.
+	latest [remembered]time.Duration
+	beats  int
 }
+
+// remembered is for how many of its beats a canary remembers the slowest.
+const remembered = 60
 
 // canaries are those of all control planes that there are.
 var canaries struct {
@@ -100,6 +107,8 @@ func (c *canary) end() {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	c.took, c.since = time.Since(c.since), time.Time{}
+	c.latest[c.beats%remembered] = c.took
+	c.beats++
 }
 
 // slow is how many times longer than it should the control plane takes now: from 1 to mostSlowness.
@@ -110,6 +119,19 @@ func (c *canary) slow() float64 {
 	if !c.since.IsZero() {
 		took = max(took, time.Since(c.since))
 	}
+	return slower(took)
+}
+
+// worst is that of the slowest of the last minute.
+func (c *canary) worst() float64 {
+	now := c.slow()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return max(now, slower(slices.Max(c.latest[:])))
+}
+
+// slower is how many times longer than it should something took.
+func slower(took time.Duration) float64 {
 	return min(max(float64(took)/float64(brisk), 1), mostSlowness)
 }
 

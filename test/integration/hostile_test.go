@@ -128,7 +128,7 @@ func (h *hostile) neighbourStarts() {
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		h.t.Fatal(err)
 	}
-	if err := within(bearable, func() error {
+	if err := waitFor(h.t, "the neighbour", bearable, func() error {
 		return saying("neighbour", rqv1.RunRunning, "bound 8 GPUs")(h)
 	}); err != nil {
 		h.t.Errorf("the neighbour does not start: %v", err)
@@ -152,7 +152,7 @@ func (h *hostile) judge(t *testing.T, a attempt) {
 		if err != nil {
 			t.Fatalf("%s: %s: %v", a.by, a.try, err)
 		}
-		if err := within(bearable, func() error { return a.after(h) }); err != nil {
+		if err := waitFor(h.t, a.try, bearable, func() error { return a.after(h) }); err != nil {
 			t.Errorf("%s: %s: %v, but: %v", a.by, a.try, a.harmless, err)
 		}
 		return

@@ -180,7 +180,7 @@ func all(steps ...how) how {
 // running waits until a Run runs.
 func running(run string) how {
 	return func(h *hostile, _ client.Client) error {
-		return within(patience, func() error {
+		return waitFor(h.t, "what an attempt waits for", patience, func() error {
 			is, err := h.get(run)
 			if err == nil && is.Status.Phase != rqv1.RunRunning {
 				err = fmt.Errorf("Run %s is %s: %s", run, is.Status.Phase, is.Status.Message)
@@ -283,7 +283,7 @@ func fills(run string) how {
 
 // quotaCounts waits until the controller of quotas has seen the one that is called q.
 func quotaCounts(h *hostile, _ client.Client) error {
-	return within(patience, func() error {
+	return waitFor(h.t, "what an attempt waits for", patience, func() error {
 		q := &corev1.ResourceQuota{}
 		err := h.api.Get(context.Background(), client.ObjectKey{Namespace: h.namespace, Name: "q"}, q)
 		if err == nil && len(q.Status.Hard) == 0 {
@@ -296,7 +296,7 @@ func quotaCounts(h *hostile, _ client.Client) error {
 // podThere waits until a pod is there.
 func podThere(name string) how {
 	return func(h *hostile, _ client.Client) error {
-		return within(patience, func() error { _, err := h.pod(name); return err })
+		return waitFor(h.t, "pod "+name, patience, func() error { _, err := h.pod(name); return err })
 	}
 }
 

@@ -190,7 +190,7 @@ func TestNodeDeletedUnderARun(t *testing.T) {
 			s.settled() // by when the scheduler knows that the Run has started
 			lost := s.podsOf("train")["train-0"].Spec.NodeName
 			s.delete(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: lost}})
-			err := within(soon, func() error {
+			err := waitFor(t, "the rank is to be elsewhere", soon, func() error {
 				for _, pod := range s.podsOf("train") {
 					if pod.Spec.NodeName == lost {
 						return fmt.Errorf("pod %s is on %s", pod.Name, lost)

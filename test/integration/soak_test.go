@@ -157,7 +157,7 @@ func (s *site) overdue() time.Duration {
 	if isSoak() {
 		return patience
 	}
-	return overdue
+	return time.Duration(float64(overdue) * s.canary.worst())
 }
 
 // passing checks what must hold at every instant, and returns by how much the date of some Reservation has passed.
