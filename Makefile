@@ -9,7 +9,9 @@ SOAK ?= 1h
 HISTORIES ?= 20000
 FUZZ_TIME ?= 5m
 TEST_FLAGS ?=
+PKG ?=
 RUN ?=
+N ?=
 
 KUBERNETES_VERSION := v1.37.1
 KWOK_VERSION := v0.8.0
@@ -25,7 +27,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test flakes test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -38,8 +40,13 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 
 tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the JobSet controller into bin/.
 
-test: tools build ## Run all tests. TEST_FLAGS adds flags to go test.
-	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
+# Of single packages only scenarios need the tools.
+test: $(if $(filter-out ./cmd% ./pkg%,$(or $(PKG),all)),tools build) ## Run all tests, or those of PKG, of which RUN names some. TEST_FLAGS adds flags to go test.
+	@GO=$(GO) PKG='$(PKG)' RUN='$(value RUN)' PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
+
+flakes: tools build ## Run the scenarios N times (default 20) alone and N beside two busy loops; a second call goes on. PKG, RUN choose.
+	@PATH="$(CURDIR)/bin:$$PATH" GO=$(GO) $(GO) run ./test/flakes -n $(or $(N),20) -packages '$(or $(PKG),./test/integration)' \
+	  -run '$(value RUN)' -state "$$(hack/state.sh)"
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
 	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh
