@@ -1,26 +1,43 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at the one test that has many ask the book at the same time. Packages that start
-# control planes run one after the other; most of their tests wait for something most of the time, so that ten of them run at
+# control planes run one after the other; most of their tests wait for something most of the time, so that 16 of them run at
 # once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
+# With PKG, packages or patterns, only their tests run, in the same way but without more histories and fuzzing; RUN is a regular
+# expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go}
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=16 "$@")
 
-# The packages with what their tests import, by which those with property tests are known.
-list=$("$go" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' ./cmd/... ./pkg/...)
-drawing=$(awk '/pgregory.net\/rapid/ {print $1}' <<<"$list")
-others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
+# unit PATTERNS -- FLAGS: runs the tests of packages without a control plane. Those with property tests are known by what their
+# tests import.
+unit() {
+  local patterns=() list drawing others
+  while [[ $1 != -- ]]; do patterns+=("$1"); shift; done
+  shift
+  list=$("$go" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' "${patterns[@]}")
+  drawing=$(awk '/pgregory.net\/rapid/ {print $1}' <<<"$list")
+  others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
+  [[ -z $others ]] || "$go" test -shuffle=on -timeout=10m "$@" $others
+  [[ -z $drawing ]] || "$go" test -shuffle=on -timeout=20m "$@" $drawing -rapid.seed=1
+}
 
-"$go" test -shuffle=on -timeout=10m "$@" $others
-"$go" test -shuffle=on -timeout=20m "$@" $drawing -rapid.seed=1
+if [[ -n ${PKG:-} ]]; then
+  named=(${RUN:+-run "$RUN"})
+  packages=$("$go" list $PKG)
+  without=$(grep -v '/jobtree/test/' <<<"$packages" || true)
+  with=$(grep '/jobtree/test/' <<<"$packages" || true)
+  [[ -z $without ]] || unit $without -- "$@" "${named[@]}"
+  [[ -z $with ]] || "$go" test "${scenarios[@]}" "${named[@]}" $with
+  exit
+fi
+unit ./cmd/... ./pkg/... -- "$@"
 "$go" test -race "$@" ./pkg/book -run '^TestManyAskAtOnce$'
 # A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
 GO=$go hack/fuzz.sh
-scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=10 "$@")
 if [[ ${RERUN:-} != 1 ]]; then
   "$go" test "${scenarios[@]}" ./test/...
   exit
