@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at the one test that has many ask the book at the same time. Packages that start
-# control planes run one after the other; most of their tests wait for something most of the time, so that 16 of them run at
+# control planes run one after the other; most of their tests wait for something most of the time, so that 20 of them run at
 # once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
@@ -9,7 +9,7 @@
 # expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=16 "$@")
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=20 "$@")
 
 # unit PATTERNS -- FLAGS: runs the tests of packages without a control plane. Those with property tests are known by what their
 # tests import.

@@ -21,7 +21,7 @@ import (
 // write at most.
 func TestALargeGroup(t *testing.T) {
 	t.Parallel()
-	pods := full(10000, 400)
+	pods := full(10000, 1000)
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"gangDeadline": "5s"}), 1, 2, int32(pods)+64)
 	s.startScheduler()
 	s.spends()

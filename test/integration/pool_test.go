@@ -32,7 +32,7 @@ var pool struct {
 }
 
 // own has a place for each test that may have a cluster of its own at a time: each takes half a gigabyte.
-var own = make(chan struct{}, 5)
+var own = make(chan struct{}, 6)
 
 // pooled returns a cluster without a scheduler, and with the controller of JobSets or without, an idle one if there is
 // one.
