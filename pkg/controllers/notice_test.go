@@ -24,16 +24,17 @@ func TestAPodThatCannotBeToldGoesAllTheSame(t *testing.T) {
 		"a webhook": apierrors.NewInternalError(errors.New(`failed calling webhook "a.b.c": connection refused`)),
 		"invalid":   apierrors.NewInvalid(corev1.SchemeGroupVersion.WithKind("Pod").GroupKind(), "train-0", nil),
 	} {
-		kube := fake.NewClientset(rankOf(0, corev1.PodRunning))
+		kube := fake.NewClientset(rankOf(0, corev1.PodRunning), rankOf(1, corev1.PodRunning))
 		kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) { return true, nil, err })
 		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon)}
-		if err := p.DeletePods(t.Context(), []lifecycle.Deletion{{Pod: rankOf(0, corev1.PodRunning),
-			Notice: &lifecycle.Notice{Reason: "RandomPreempt"}}}); err != nil {
+		if err := p.DeletePods(t.Context(), []lifecycle.Deletion{
+			{Pod: rankOf(0, corev1.PodRunning), Notice: &lifecycle.Notice{Reason: "RandomPreempt"}},
+			{Pod: rankOf(1, corev1.PodRunning), Tell: "the Run has ended"}}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		left, err := kube.CoreV1().Pods(train.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil || len(left.Items) > 0 {
-			t.Errorf("%s: a pod that is cut stays for ever (%v)", name, err)
+			t.Errorf("%s: %d pods stay for ever, of one that is cut and one that others made (%v)", name, len(left.Items), err)
 		}
 	}
 }

@@ -58,18 +58,11 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 	logDeletions(ctx, deletions)
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
-		if d.Notice != nil {
-			err := p.giveNotice(ctx, d.Pod, d.Notice)
-			if reconcile.Refused(err) {
-				klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
-					klog.KObj(d.Pod))
-			} else if err != nil {
-				return err
-			}
-		} else if d.Tell != "" {
-			if err := p.tell(ctx, d); err != nil {
-				return err
-			}
+		if err := p.tellEnd(ctx, d); reconcile.Refused(err) {
+			klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
+				klog.KObj(d.Pod))
+		} else if err != nil {
+			return err
 		}
 		if !d.By.IsZero() {
 			if err := p.endInPlace(ctx, d); !reconcile.Refused(err) && !reconcile.TooLarge(err) {
@@ -118,6 +111,17 @@ func (p podWriter) endInPlace(ctx context.Context, d *lifecycle.Deletion) error 
 // byScheduler is the reason that pods are given which others have made, whatever they are deleted for: a policy of
 // their controller's can name it (R42).
 const byScheduler = "DeletionByJobtree"
+
+// tellEnd tells a pod that it is about to end, where it is to know.
+func (p podWriter) tellEnd(ctx context.Context, d *lifecycle.Deletion) error {
+	switch {
+	case d.Notice != nil:
+		return p.giveNotice(ctx, d.Pod, d.Notice)
+	case d.Tell != "":
+		return p.tell(ctx, d)
+	}
+	return nil
+}
 
 // giveNotice tells a pod, by its condition DisruptionTarget, that it is about to end, and why. A pod that is gone, or
 // that another has taken the name of, needs no notice.

@@ -188,6 +188,27 @@ func TestWhyPodsAreDelayedIsTold(t *testing.T) {
 	}
 }
 
+// TestAStatusIsNotWaitedForLong that is to be told before pods go: they go after a moment, and it is tried again.
+func TestAStatusIsNotWaitedForLong(t *testing.T) {
+	api := &recorder{fails: map[string]error{"status": errAway}}
+	runs, _ := deciding(t, api)
+	o, written := observed(), map[time.Duration][]string{}
+	for _, at := range []time.Duration{0, time.Second, longestUntold, longestUntold + time.Second} {
+		api.calls, o.Now = nil, noon.Add(at)
+		out, err := runs.CarryOut(t.Context(), o, lifecycle.Decision{Delete: []lifecycle.Deletion{{Pod: podOf("9")}},
+			Close: []lifecycle.Closing{closing("1")}, Status: &rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "failed"}})
+		if written[at] = api.calls; !errors.Is(err, errAway) || (out.Unsaid != nil) != (at == longestUntold) {
+			t.Errorf("after %s: %v, unsaid: %v", at, err, out.Unsaid)
+		}
+	}
+	tried := []string{"status failed"}
+	want := map[time.Duration][]string{0: tried, time.Second: tried, longestUntold + time.Second: tried,
+		longestUntold: append(tried[:1:1], "delete train-9:own", "close train-1:Completed@0s")}
+	if diff := cmp.Diff(want, written); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // TestASpareHoldsUpNoRank: ranks are made first, whatever the API server says of spares.
 func TestASpareHoldsUpNoRank(t *testing.T) {
 	spare := podOf("s0")

@@ -111,10 +111,14 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	out := Outcome{After: d.After, Retry: d.Retry}
+	var untold error // is to be tried again
 	if d.TellFirst() {
 		err := r.api.WriteStatus(ctx, &o, d.Status)
-		if err != nil && !refuses(err) && r.mayYetBeTold(&o) {
-			return out, err
+		if err != nil && !refuses(err) {
+			untold = err
+		}
+		if untold != nil && r.mayYetBeTold(&o) {
+			return out, untold
 		}
 		out.Unsaid, d.Status = err, nil
 	}
@@ -124,10 +128,10 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	}
 	behind, undeleted := r.deletePods(ctx, d.Delete)
 	if away(undeleted) || behind {
-		return out, errors.Join(unguarded, undeleted) // what comes to the caches looks again
+		return out, errors.Join(untold, unguarded, undeleted) // what comes to the caches looks again
 	}
 	err := r.goOn(ctx, &o, &d, &out)
-	return out, errors.Join(unguarded, undeleted, err)
+	return out, errors.Join(untold, unguarded, undeleted, err)
 }
 
 // goOn makes the writes that follow once pods have been deleted. Pods that cannot be given ranks keep nothing back but

@@ -384,7 +384,7 @@ func TestPaymentAsksLittle(t *testing.T) {
 				t.Errorf("%s is paid by %d", d.Run.Name, len(d.PaidBy))
 			}
 		}
-	if paid == 0 {
+		if paid == 0 {
 			t.Errorf("%d tickets: nobody is paid for", len(candidates))
 		}
 		if found := Verify(record(set, how, nonce(1), plan)); len(found) > 0 {
