@@ -27,7 +27,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test flakes test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test flakes test-race test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -47,6 +47,10 @@ test: $(if $(filter-out ./cmd% ./pkg%,$(or $(PKG),all)),tools build) ## Run all 
 flakes: tools build ## Run the scenarios N times (default 20) alone and N beside two busy loops; a second call goes on. PKG, RUN choose.
 	@PATH="$(CURDIR)/bin:$$PATH" GO=$(GO) $(GO) run ./test/flakes -n $(or $(N),20) -packages '$(or $(PKG),./test/integration)' \
 	  -run '$(value RUN)' -state "$$(hack/state.sh)"
+
+test-race: tools build ## Play twenty scenarios with a scheduler that looks for data races.
+	@$(GO) build -race -ldflags '$(KUBERNETES_STAMP)' -o bin/race/jobtree-scheduler ./cmd/scheduler
+	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test-race.sh
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
 	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
-# nobody has seen. The race detector looks at the one test that has many ask the book at the same time. Packages that start
-# control planes run one after the other; most of their tests wait for something most of the time, so that 20 of them run at
+# nobody has seen. The race detector looks at packages that do many things at the same time, and at the one test that has many
+# ask the book at once. Packages that start control planes run one after the other; most of their tests wait for something most
+# of the time, so that 20 of them run at
 # once whatever the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
@@ -11,18 +12,25 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=20 "$@")
 
-# unit PATTERNS -- FLAGS: runs the tests of packages without a control plane. Those with property tests are known by what their
-# tests import.
+# unit PATTERNS -- FLAGS: runs the tests of packages without a control plane, some under the race detector. Those with property
+# tests are known by what their tests import.
 unit() {
-  local patterns=() list drawing others
+  local patterns=() list draw race names flags seed
   while [[ $1 != -- ]]; do patterns+=("$1"); shift; done
   shift
   list=$("$go" list -f '{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}' "${patterns[@]}")
-  drawing=$(awk '/pgregory.net\/rapid/ {print $1}' <<<"$list")
-  others=$(awk '!/pgregory.net\/rapid/ {print $1}' <<<"$list")
-  [[ -z $others ]] || "$go" test -shuffle=on -timeout=10m "$@" $others
-  [[ -z $drawing ]] || "$go" test -shuffle=on -timeout=20m "$@" $drawing -rapid.seed=1
+  for race in 0 1; do
+    for draw in 0 1; do
+      names=$(awk -v draw=$draw -v race=$race '
+        ($0 ~ /pgregory.net\/rapid/) == draw && ($1 ~ /\/pkg\/(controllers|plugins|cli)(\/|$)/) == race {print $1}' <<<"$list")
+      flags=() seed=()
+      [[ $race == 0 ]] || flags=(-race)
+      [[ $draw == 0 ]] || seed=(-rapid.seed=1)
+      [[ -z $names ]] || "$go" test "${flags[@]}" -shuffle=on -timeout=20m "$@" $names "${seed[@]}"
+    done
+  done
 }
+export GORACE=atexit_sleep_ms=0 # else each package under the race detector rests for a second in the end
 
 if [[ -n ${PKG:-} ]]; then
   named=(${RUN:+-run "$RUN"})

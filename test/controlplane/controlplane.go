@@ -20,7 +20,7 @@ type Options struct {
 	Fleet string
 	// Config is the path of the KubeSchedulerConfiguration of the jobtree scheduler. Default: the one in manifests.
 	Config string
-	// Scheduler starts bin/jobtree-scheduler. Default: off.
+	// Scheduler starts jobtree-scheduler, of BinDir or what JOBTREE_SCHEDULER in the environment names. Default: off.
 	Scheduler bool
 	// Kwok starts kwok, which plays the kubelet of every Node annotated kwok.x-k8s.io/node: fake. Default: off.
 	Kwok bool

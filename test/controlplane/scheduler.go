@@ -103,8 +103,15 @@ func (c *ControlPlane) scheduler(ctx context.Context, name string, flags []strin
 		return nil, err
 	}
 	p.Address = address
+	if other := os.Getenv(schedulerVariable); other != "" {
+		p.path = other
+	}
 	return p, nil
 }
+
+// schedulerVariable is the environment variable that may name another scheduler than the one of Options.BinDir, such as
+// one that looks for data races.
+const schedulerVariable = "JOBTREE_SCHEDULER"
 
 // writeSchedulerConfig copies a KubeSchedulerConfiguration and points it at this control plane; the rest is as in from.
 func writeSchedulerConfig(from, to, kubeconfig string) error {
