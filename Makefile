@@ -19,6 +19,9 @@ COMMIT := $(shell git rev-parse HEAD 2>/dev/null)
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 
 KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kubectl
+# The packages that make mutants changes, and those whose tests are to notice.
+MUTATED := $(addprefix ./pkg/,book lifecycle budget topology resolver forecast group reconcile)
+NOTICING := ./pkg/... ./cmd/... $(if $(wildcard test/story),./test/story/...)
 TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok bin/jobset-controller
 GENERATORS := bin/controller-gen
 
@@ -27,7 +30,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test flakes test-race test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test flakes mutants cover-real test-race test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -51,6 +54,15 @@ flakes: tools build ## Run the scenarios N times (default 20) alone and N beside
 test-race: tools build ## Play twenty scenarios with a scheduler that looks for data races.
 	@$(GO) build -race -ldflags '$(KUBERNETES_STAMP)' -o bin/race/jobtree-scheduler ./cmd/scheduler
 	GO=$(GO) PATH="$(CURDIR)/bin:$$PATH" hack/test-race.sh
+
+mutants: $(if $(REAL),tools build) ## Draw N (150) small changes of the code with SEED (1), see whether tests notice. REAL=1: scenarios too. BEFORE=FILE compares.
+	@cd tools/mutants && PATH="$(CURDIR)/bin:$$PATH" GO=$(GO) $(GO) run . -state "$$(../../hack/state.sh)" \
+	  -n $(or $(N),150) -seed $(or $(SEED),1) -packages '$(or $(PKG),$(MUTATED))' -tests '$(or $(TESTS),$(NOTICING))' \
+	  $(if $(REAL),-real -run '$(value RUN)' -ldflags '$(KUBERNETES_STAMP)') $(if $(BEFORE),-before '$(BEFORE)')
+
+cover-real: tools build ## Measure what code the scenarios run, with UNITS=1 also the tests beside the code. BEFORE=FILE compares.
+	@GO=$(GO) LDFLAGS='$(KUBERNETES_STAMP)' RUN='$(value RUN)' UNITS=$(UNITS) BEFORE='$(BEFORE)' PATH="$(CURDIR)/bin:$$PATH" \
+	  hack/cover-real.sh
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
 	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh

@@ -10,7 +10,7 @@
 # expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=20 "$@")
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=20)
 
 # unit PATTERNS -- FLAGS: runs the tests of packages without a control plane, some under the race detector. Those with property
 # tests are known by what their tests import.
@@ -26,7 +26,7 @@ unit() {
       flags=() seed=()
       [[ $race == 0 ]] || flags=(-race)
       [[ $draw == 0 ]] || seed=(-rapid.seed=1)
-      [[ -z $names ]] || "$go" test "${flags[@]}" -shuffle=on -timeout=20m "$@" $names "${seed[@]}"
+      [[ -z $names ]] || "$go" test "${flags[@]}" -shuffle=on -timeout=20m $names "$@" "${seed[@]}"
     done
   done
 }
@@ -38,7 +38,7 @@ if [[ -n ${PKG:-} ]]; then
   without=$(grep -v '/jobtree/test/' <<<"$packages" || true)
   with=$(grep '/jobtree/test/' <<<"$packages" || true)
   [[ -z $without ]] || unit $without -- "$@" "${named[@]}"
-  [[ -z $with ]] || "$go" test "${scenarios[@]}" "${named[@]}" $with
+  [[ -z $with ]] || "$go" test "${scenarios[@]}" $with "$@" "${named[@]}"
   exit
 fi
 unit ./cmd/... ./pkg/... -- "$@"
@@ -46,14 +46,15 @@ unit ./cmd/... ./pkg/... -- "$@"
 # A thousand histories of each kind.
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
 GO=$go hack/fuzz.sh
+(cd tools/mutants && "$go" test ./... "$@")
 if [[ ${RERUN:-} != 1 ]]; then
-  "$go" test "${scenarios[@]}" ./test/...
+  "$go" test "${scenarios[@]}" ./test/... "$@"
   exit
 fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 "$go" run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=3 \
-  --rerun-fails-run-root-test --rerun-fails-report="$report" --packages=./test/... -- "${scenarios[@]}" || failed=1
+  --rerun-fails-run-root-test --rerun-fails-report="$report" --packages=./test/... -- "${scenarios[@]}" "$@" || failed=1
 if [[ -s $report ]]; then
   echo 'Scenarios that failed and ran once more:'
   cat "$report"

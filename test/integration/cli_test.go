@@ -300,7 +300,7 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 		t.Errorf("the scheduler's first word is not told: %+v", s)
 	}
 	mustCommand(t, c, "", "runs watch -n mm brief --until Running --timeout 60s")
-	watch := exec.CommandContext(ctx, filepath.Join(root, "bin", "kubectl-runs"),
+	watch := exec.CommandContext(ctx, filepath.Join(controlplane.BinDir(root), "kubectl-runs"),
 		strings.Fields("watch -n mm brief --timeout 2m --kubeconfig "+c.Kubeconfig)...)
 	out, err := watch.StdoutPipe()
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *site) watch(flags string) *watched {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	command := exec.Command(filepath.Join(root, "bin", "kubectl-runs"),
+	command := exec.Command(filepath.Join(controlplane.BinDir(root), "kubectl-runs"),
 		strings.Fields("watch -n "+s.namespace+" --kubeconfig "+s.Kubeconfig+" "+flags)...)
 	out, err := command.StdoutPipe()
 	if err == nil {

@@ -56,7 +56,7 @@ func lastAudit() error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.Command(filepath.Join(root, "bin", "kubectl-runs"), "audit", "--kubeconfig",
+	out, err := exec.Command(filepath.Join(controlplane.BinDir(root), "kubectl-runs"), "audit", "--kubeconfig",
 		live.Kubeconfig).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("kubectl runs audit, after all tests: %w:\n%s", err, out)
