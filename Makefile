@@ -43,8 +43,8 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 
 tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the JobSet controller into bin/.
 
-# Of single packages only scenarios need the tools.
-test: $(if $(filter-out ./cmd% ./pkg%,$(or $(PKG),all)),tools build) ## Run all tests, or those of PKG, of which RUN names some. TEST_FLAGS adds flags to go test.
+# Of single packages only those with scenarios need the tools.
+test: $(if $(filter-out ./cmd% ./pkg% ./test/story%,$(or $(PKG),all)),tools build) ## Run all tests, or those of PKG, of which RUN names some. TEST_FLAGS adds flags to go test.
 	@GO=$(GO) PKG='$(PKG)' RUN='$(value RUN)' PATH="$(CURDIR)/bin:$$PATH" hack/test.sh $(TEST_FLAGS)
 
 flakes: tools build ## Run the scenarios N times (default 20) alone and N beside two busy loops; a second call goes on. PKG, RUN choose.

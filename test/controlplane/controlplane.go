@@ -14,7 +14,8 @@ import (
 type Options struct {
 	// Dir is the state directory; it is made if missing. Required.
 	Dir string
-	// BinDir holds the binaries. Default: bin of the checkout that the working directory is in.
+	// BinDir holds the binaries. Default: the directory that JOBTREE_BIN names, otherwise bin of the checkout that the
+	// working directory is in.
 	BinDir string
 	// Fleet is the path of a YAML file of Nodes. Default: no nodes.
 	Fleet string
@@ -96,7 +97,7 @@ func open(o Options) (*ControlPlane, error) {
 		return nil, err
 	}
 	if o.BinDir == "" {
-		o.BinDir = filepath.Join(root, "bin")
+		o.BinDir = BinDir(root)
 	}
 	if o.Config == "" {
 		o.Config = filepath.Join(root, "manifests", "scheduler", "config.yaml")
@@ -128,6 +129,7 @@ func (c *ControlPlane) AdminConfig() *rest.Config { return rest.CopyConfig(c.adm
 
 // Stop kills every process of the control plane and leaves the state directory in place. Calling it again is harmless.
 func (c *ControlPlane) Stop() {
-	// Nothing here is worth a graceful end: the state is thrown away or, after a crash, taken over.
+	// Nothing else here is worth a graceful end: the state is thrown away or, after a crash, taken over.
+	_ = c.KillSchedulers()
 	_, _ = killAll(c.options.Dir)
 }

@@ -119,6 +119,24 @@ func killAll(dir string, but ...string) (killed []string, err error) {
 	return killed, err
 }
 
+// terminate has every process of a state directory but those of the given names end by itself, and waits at most for the
+// given time until all have.
+func terminate(dir string, within time.Duration, but ...string) {
+	deadline := time.Now().Add(within)
+	var asked []pidfile
+	for _, p := range pidfiles(dir) {
+		if slices.Contains(but, p.name()) {
+			continue
+		}
+		if running, err := p.signal(syscall.SIGTERM); running && err == nil {
+			asked = append(asked, p)
+		}
+	}
+	for _, p := range asked {
+		p.gone(time.Until(deadline))
+	}
+}
+
 // lock keeps a second Start or Down out of a state directory until the returned function is called.
 func lock(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o644)

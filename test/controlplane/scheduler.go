@@ -66,16 +66,25 @@ func (c *ControlPlane) StartScheduler(ctx context.Context, name string, flags ..
 // Configure has schedulers that are started from now on read the KubeSchedulerConfiguration of that path.
 func (c *ControlPlane) Configure(path string) { c.options.Config = path }
 
-// KillSchedulers kills all schedulers of this control plane, if any.
+// KillSchedulers kills all schedulers of this control plane, if any. Where GOCOVERDIR is set they may write first what
+// they have covered.
 func (c *ControlPlane) KillSchedulers() error {
-	var others []string
-	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Kwok, c.JobSet} {
-		if p != nil {
-			others = append(others, p.Name)
-		}
+	others := c.others()
+	if os.Getenv("GOCOVERDIR") != "" {
+		terminate(c.options.Dir, 5*time.Second, others...)
 	}
 	_, err := killAll(c.options.Dir, others...)
 	return err
+}
+
+// others are the names of the processes that are no schedulers.
+func (c *ControlPlane) others() (names []string) {
+	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Kwok, c.JobSet} {
+		if p != nil {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 func (c *ControlPlane) scheduler(ctx context.Context, name string, flags []string) (*Process, error) {

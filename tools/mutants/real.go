@@ -139,7 +139,7 @@ func (r *realTests) failing(ctx context.Context, names []string, id int32) (stri
 	command := r.command(within, "^("+strings.Join(names, "|")+")$", fmt.Sprintf("JOBTREE_MUTANT=%d", id))
 	command.Args = append(command.Args, "-test.failfast")
 	first := ""
-	err := r.follow(command, func(action, name string, _ float64) {
+	err := r.follow(command, func(action, name string) {
 		if action == "FAIL" && first == "" {
 			first = name
 			cancel() // the others need not end
@@ -155,10 +155,10 @@ func (r *realTests) failing(ctx context.Context, names []string, id int32) (stri
 }
 
 // said matches what a test binary says of a test that is no part of another.
-var said = regexp.MustCompile(`^\x16?(?:=== (RUN|PAUSE|CONT)  +|--- (PASS|FAIL|SKIP): )([^\s/]+)(?: \(([0-9.]+)s\))?$`)
+var said = regexp.MustCompile(`^\x16?(?:=== (RUN|PAUSE|CONT)  +|--- (PASS|FAIL|SKIP): )([^\s/]+)(?: \([0-9.]+s\))?$`)
 
 // follow runs a command and calls tell for all that it says of its tests.
-func (r *realTests) follow(command *exec.Cmd, tell func(action, name string, seconds float64)) error {
+func (r *realTests) follow(command *exec.Cmd, tell func(action, name string)) error {
 	from, to, err := os.Pipe()
 	if err != nil {
 		return err
@@ -175,8 +175,7 @@ func (r *realTests) follow(command *exec.Cmd, tell func(action, name string, sec
 		lines.Buffer(nil, 64<<20)
 		for lines.Scan() {
 			if found := said.FindStringSubmatch(lines.Text()); found != nil {
-				seconds, _ := strconv.ParseFloat(found[4], 64)
-				tell(found[1]+found[2], found[3], seconds)
+				tell(found[1]+found[2], found[3])
 			}
 		}
 		_, _ = io.Copy(io.Discard, from)
@@ -201,7 +200,7 @@ func (r *realTests) reach(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = set.close() }()
-	running, known := map[string]*test{}, map[string]*test{}
+	running, known, since := map[string]*test{}, map[string]*test{}, map[string]time.Time{}
 	var mutex sync.Mutex
 	look := func() {
 		now := set.take()
@@ -209,21 +208,12 @@ func (r *realTests) reach(ctx context.Context) error {
 			t.Reached.add(now)
 		}
 	}
-	done := make(chan struct{})
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		for tick := time.NewTicker(100 * time.Millisecond); ; {
-			select {
-			case <-tick.C:
-				mutex.Lock()
-				look()
-				mutex.Unlock()
-			case <-done:
-				return
-			}
-		}
+	stop := often(func() {
+		mutex.Lock()
+		defer mutex.Unlock()
+		look()
 	})
-	_ = r.follow(r.command(ctx, match, set.environment()), func(action, name string, seconds float64) {
+	_ = r.follow(r.command(ctx, match, set.environment()), func(action, name string) {
 		mutex.Lock()
 		defer mutex.Unlock()
 		look()
@@ -234,16 +224,14 @@ func (r *realTests) reach(ctx context.Context) error {
 		}
 		switch action {
 		case "RUN", "CONT":
-			running[name] = t
-		case "PAUSE":
+			running[name], since[name] = t, time.Now()
+		default: // what go test says of its time is without that of its parts that run at once
 			delete(running, name)
-		default:
-			delete(running, name)
-			t.Seconds, t.Broken = seconds, action == "FAIL"
+			t.Seconds += time.Since(since[name]).Seconds()
+			t.Broken = action != "PASS"
 		}
 	})
-	close(done)
-	looking.Wait()
+	stop()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -254,4 +242,21 @@ func (r *realTests) reach(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.Package, b.Package), cmp.Compare(a.Name, b.Name))
 	})
 	return r.s.keepReach()
+}
+
+// often calls a function ten times a second until what it returns is called.
+func often(call func()) (stop func()) {
+	done := make(chan struct{})
+	var calling sync.WaitGroup
+	calling.Go(func() {
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-tick.C:
+				call()
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() { close(done); calling.Wait() }
 }

@@ -1,0 +1,5 @@
+//go:build counters
+
+package main
+
+import _ "github.com/davidlangworthy/jobtree/test/counters"
