@@ -130,14 +130,18 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 	return turned, sure
 }
 
+// tolerates reports whether a pod tolerates a taint.
+func tolerates(pod *corev1.Pod, taint *corev1.Taint) bool {
+	return slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
+		return t.ToleratesTaint(klog.Background(), taint, true)
+	})
+}
+
 // rejects says why a node turns a pod down whoever is there; empty when it does not. A spare asks for little.
 func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
 	if n := c.Nodes[node]; n != nil {
 		for i := range n.Spec.Taints {
-			taint := &n.Spec.Taints[i]
-			if !slices.ContainsFunc(pod.Spec.Tolerations, func(t corev1.Toleration) bool {
-				return t.ToleratesTaint(klog.Background(), taint, true)
-			}) {
+			if !tolerates(pod, &n.Spec.Taints[i]) {
 				return "node(s) had untolerated taint(s)"
 			}
 		}

@@ -76,6 +76,10 @@ type Cluster struct {
 	Quota int
 	// Denies are the pods that an admission rule denies, by name, and why.
 	Denies map[string]string
+	// Takes tells how long a pod takes to end that is told to; nil for all the time that it is given.
+	Takes func(pod *corev1.Pod) time.Duration
+	// Silent has kubelets say nothing of a pod that is told to go until it is gone, as some do.
+	Silent bool
 	// Slow has pods not be ready as they begin.
 	Slow bool
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
@@ -111,6 +115,8 @@ type Cluster struct {
 	looks   *Agenda[string]
 	changed map[string]bool
 	order   *reconcile.Runs
+	// reckons is when it is worked out again how much each Run is beyond its payer's limit.
+	reckons time.Time
 	// NextUID numbers objects.
 	NextUID int
 }

@@ -86,7 +86,6 @@ type player struct {
 	// comes is when Runs are submitted, and over when the ranks of those that run succeed.
 	comes, over *Agenda[string]
 	left        int // Runs that are there and have not ended
-	next        time.Time
 }
 
 // now has everything happen that happens at this instant.
@@ -102,15 +101,7 @@ func (p *player) now() error {
 	for _, name := range p.over.Due(p.Now) {
 		p.succeed(name)
 	}
-	p.EndPods()
-	p.Book.Advance(p.Now)
-	p.Book.WorkOutNext(p.Now, 0)
-	if !p.Now.Before(p.next) {
-		p.Book.Budgets.RefreshBudgets(p.Now)
-		p.next = p.Now.Add(reckoned)
-	}
-	_, err := p.Work()
-	return err
+	return p.Tick()
 }
 
 // follow notes what a Run's status says: when it is over, or that it runs no more.
@@ -141,25 +132,49 @@ func (p *player) succeed(name string) {
 
 // goOn lets time go by until something happens.
 func (p *player) goOn() {
-	next := p.next
+	next := p.Next()
+	for _, agenda := range []*Agenda[string]{p.comes, p.over} {
+		if _, at, ok := agenda.First(); ok && at.Before(next) {
+			next = at
+		}
+	}
+	if len(p.events) > 0 && p.events[0].At.Before(next) {
+		next = p.events[0].At
+	}
+	p.Pass(max(1, next.Sub(p.Now)))
+}
+
+// Tick has happen at this instant what happens by itself, and lets everybody work until there is nothing left to do.
+func (c *Cluster) Tick() error {
+	c.EndPods()
+	c.Book.Advance(c.Now)
+	c.Book.WorkOutNext(c.Now, 0)
+	if !c.Now.Before(c.reckons) {
+		c.Book.Budgets.RefreshBudgets(c.Now)
+		c.reckons = c.Now.Add(reckoned)
+	}
+	_, err := c.Work()
+	return err
+}
+
+// Next returns when something happens next by itself, as far as that is known; it may be over.
+func (c *Cluster) Next() time.Time {
+	next := c.reckons
 	sooner := func(at time.Time, ok bool) {
 		if ok && at.Before(next) {
 			next = at
 		}
 	}
-	for _, agenda := range []*Agenda[string]{p.comes, p.over, p.Retries, p.looks} {
+	for _, agenda := range []*Agenda[string]{c.Retries, c.looks} {
 		_, at, ok := agenda.First()
 		sooner(at, ok)
 	}
-	if len(p.events) > 0 {
-		sooner(p.events[0].At, true)
-	}
-	_, at, ok := p.Ends.First()
+	_, at, ok := c.Ends.First()
 	sooner(at, ok)
-	_, at, ok = p.Waiting.First()
+	_, at, ok = c.Waiting.First()
 	sooner(at.Add(1), ok)
-	sooner(p.Book.Next(p.Now))
-	p.Pass(max(1, next.Sub(p.Now)))
+	sooner(c.Book.Next(c.Now))
+	return next
 }
 
 // Work lets everybody do their work until there is none at this instant, and reports whether there was any.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,14 +23,22 @@ func (c *Cluster) Lost(name string) bool {
 	return lost
 }
 
-// Lose has nodes found to be lost, all at once, as the controller does: they are cordoned with a record.
+// Lose has nodes found to be lost, all at once, since their kubelets are silent.
 func (c *Cluster) Lose(names ...string) {
+	c.LoseFor(nodeloss.Verdict{Reason: nodeloss.Stale}, names...)
+}
+
+// LoseFor has nodes found to be lost by a verdict, as the controller does: they are cordoned with a record.
+func (c *Cluster) LoseFor(why nodeloss.Verdict, names ...string) {
 	c.Book.SetLosing(names, true)
 	for _, name := range names {
 		node := c.Nodes[name].DeepCopy()
 		node.Spec.Unschedulable = true
-		record := nodeloss.Record(nodeloss.Verdict{Reason: nodeloss.Stale}, c.Now)
-		node.Annotations = map[string]string{rqv1.AnnotationLost: record}
+		node.Annotations = maps.Clone(node.Annotations)
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		node.Annotations[rqv1.AnnotationLost] = nodeloss.Record(why, c.Now)
 		c.SetNode(node)
 	}
 }
@@ -51,10 +60,15 @@ func (c *Cluster) Revive(node string) {
 	}
 }
 
-// RemoveNode deletes a node and, as the pod garbage collector does, the pods on it.
-func (c *Cluster) RemoveNode(name string) {
+// ForgetNode deletes a node. Pods that are on it stay until somebody deletes them.
+func (c *Cluster) ForgetNode(name string) {
 	delete(c.Nodes, name)
 	c.Book.RemoveNode(name)
+}
+
+// RemoveNode deletes a node and, as the pod garbage collector does, the pods on it.
+func (c *Cluster) RemoveNode(name string) {
+	c.ForgetNode(name)
 	for _, uid := range c.SortedPods() {
 		if c.Pods[uid].Spec.NodeName == name {
 			c.DeletePod(uid)
@@ -101,10 +115,22 @@ func (c *Cluster) AskToEvict(uid types.UID) bool {
 }
 
 // EvictByAPI has the API server evict a pod which no PodDisruptionBudget keeps.
-func (c *Cluster) EvictByAPI(uid types.UID) {
+func (c *Cluster) EvictByAPI(uid types.UID) { c.evictAs(uid, "EvictionByEvictionAPI") }
+
+// EvictByTaint has the controller of taints evict the pods of a node that do not tolerate one of effect NoExecute.
+func (c *Cluster) EvictByTaint(node string, taint *corev1.Taint) {
+	for _, uid := range c.SortedPods() {
+		if pod := c.Pods[uid]; pod.Spec.NodeName == node && pod.DeletionTimestamp == nil && !tolerates(pod, taint) {
+			c.evictAs(uid, "DeletionByTaintManager")
+		}
+	}
+}
+
+// evictAs has a pod be told to go, with a word of who does so.
+func (c *Cluster) evictAs(uid types.UID, who string) {
 	told := c.Pods[uid].DeepCopy()
 	told.Status.Conditions = append(told.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
-		Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", LastTransitionTime: metav1.NewTime(c.Now)})
+		Status: corev1.ConditionTrue, Reason: who, LastTransitionTime: metav1.NewTime(c.Now)})
 	c.SetPod(told)
 	c.TerminateWithin(uid, nil)
 }
@@ -158,8 +184,8 @@ func (c *Cluster) EndInPlace(uid types.UID, by time.Time) {
 	pod.Spec.ActiveDeadlineSeconds = &seconds
 	pod.Annotations[rqv1.AnnotationEndsBy] = by.UTC().Format(time.RFC3339)
 	c.SetPod(pod)
-	if grace := graceOf(pod); !c.AtOnce && grace > 0 {
-		c.Ends.Set(uid, c.Now.Add(grace))
+	if takes := c.takes(pod, graceOf(pod)); !c.AtOnce && takes > 0 {
+		c.Ends.Set(uid, c.Now.Add(takes))
 	} else {
 		c.Evict(uid, deadlineExceeded)
 	}
@@ -168,6 +194,9 @@ func (c *Cluster) EndInPlace(uid types.UID, by time.Time) {
 // endContainers has the kubelet of a pod that has been told to go say that its containers have ended, well or not:
 // only then does it let go of the pod.
 func (c *Cluster) endContainers(uid types.UID) {
+	if c.Silent {
+		return
+	}
 	phase := corev1.PodFailed
 	if _, _, theirs := MadeFor(c.Pods[uid]); !theirs && len(uid) > 7 && uid[7]%2 == 0 {
 		phase = corev1.PodSucceeded // as that of a program that saves its work and exits
@@ -183,10 +212,19 @@ func graceOf(pod *corev1.Pod) time.Duration {
 	return 0
 }
 
+// takes returns how long a pod takes to end that is given so much time to.
+func (c *Cluster) takes(pod *corev1.Pod, grace time.Duration) time.Duration {
+	if c.Takes != nil {
+		return c.Takes(pod)
+	}
+	return grace
+}
+
 // EndAt tells a pod to go by an instant, or sooner than it was told before.
 func (c *Cluster) EndAt(pod *corev1.Pod, at time.Time) {
-	if was := c.Ends.At(pod.UID); was.IsZero() || at.Before(was) {
-		c.Ends.Set(pod.UID, at)
+	ends := c.Now.Add(c.takes(pod, at.Sub(c.Now)))
+	if was := c.Ends.At(pod.UID); was.IsZero() || ends.Before(was) {
+		c.Ends.Set(pod.UID, ends)
 	}
 	c.tellToGo(pod, at)
 }
@@ -209,7 +247,7 @@ func (c *Cluster) EndPods() {
 		case pod == nil || c.Lost(pod.Spec.NodeName):
 		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			c.Evict(uid, deadlineExceeded)
-		case pod.Status.Phase == corev1.PodRunning:
+		case pod.Status.Phase == corev1.PodRunning && !c.Silent:
 			c.endContainers(uid)
 			c.Ends.Set(uid, c.Now)
 		default:

@@ -1,0 +1,178 @@
+// Package simulated is a cluster in memory on which stories are told: pkg/sim, with people, kubelets and controllers
+// around it. Time passes from one instant at which something happens to the next.
+package simulated
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
+	"github.com/davidlangworthy/jobtree/test/story"
+)
+
+// longest is for how much simulated time something is waited for.
+const longest = 6 * time.Hour
+
+// noon is when stories begin.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// Cluster is such a cluster.
+type Cluster struct {
+	*sim.Cluster
+	t story.T
+	// succeeds is when pods succeed that say so.
+	succeeds map[types.UID]time.Time
+	classes  map[string]int32
+	brakes   brake.State
+	events   []story.Event
+	// Crashes counts how often the process has died at a write.
+	Crashes int
+}
+
+var _ story.Cluster = (*Cluster)(nil)
+
+// New returns a cluster without nodes for a story.
+func New(t story.T, s *story.Story) *Cluster {
+	t.Helper()
+	args, err := s.Parsed()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}}
+	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
+		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots}})
+	c.Takes, c.Silent, c.Admits = takes, true, admits
+	return c
+}
+
+// boots tells a process that starts what is not among the objects of a sim.Cluster.
+func (c *Cluster) boots(b *book.Book) (more []func()) {
+	b.SetBrake(c.brakes)
+	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
+		b.SetPriorityClass(name, c.classes[name])
+	}
+	return nil
+}
+
+// takes is how long a pod takes to end: as long as it says, else no time, as kwok has it.
+func takes(pod *corev1.Pod) time.Duration {
+	d, _ := time.ParseDuration(pod.Annotations[story.TakesAnnotation])
+	return d
+}
+
+// admits has a pod be as the API server stores it.
+func admits(pod *corev1.Pod) {
+	if grace := int64(30); pod.Spec.TerminationGracePeriodSeconds == nil {
+		pod.Spec.TerminationGracePeriodSeconds = &grace
+	}
+}
+
+// Site is the whole cluster.
+func (c *Cluster) Site() story.Site {
+	return story.Site{Namespace: sim.Namespace, Flavor: "H100", Owner: "org:" + sim.Namespace}
+}
+
+// Now is simulated time.
+func (c *Cluster) Now() time.Time { return c.Cluster.Now }
+
+// Kill has another process begin.
+func (c *Cluster) Kill() { c.Crash(nil) }
+
+// Until lets time pass event by event. What is so already is so before anybody works, as it is on a real cluster.
+func (c *Cluster) Until(check func() error) error {
+	err := check()
+	for end := c.Now().Add(longest); err != nil; {
+		c.work()
+		if err = check(); err == nil || !c.Now().Before(end) {
+			return err
+		}
+		c.pass(end)
+	}
+	return nil
+}
+
+// During lets so much time pass, event by event.
+func (c *Cluster) During(span time.Duration, check func() error) error {
+	for end := c.Now().Add(span); ; {
+		c.work()
+		err := check()
+		if err != nil || !c.Now().Before(end) {
+			return err
+		}
+		c.pass(end)
+	}
+}
+
+// work has all happen that happens at this instant. When the process dies another begins.
+func (c *Cluster) work() {
+	for uid, at := range c.succeeds {
+		if pod := c.Pods[uid]; !at.After(c.Now()) {
+			delete(c.succeeds, uid)
+			if pod != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+				c.EndPod(uid, corev1.PodSucceeded)
+			}
+		}
+	}
+	var err error
+	for c.Step(func() { err = c.Tick() }) {
+		c.Crashes++
+		c.Crash(nil)
+	}
+	if err != nil {
+		c.t.Fatalf("%v", err)
+	}
+	for uid, pod := range c.Pods {
+		after, says := pod.Annotations[story.SucceedsAnnotation]
+		if _, set := c.succeeds[uid]; says && !set && pod.Status.Phase == corev1.PodRunning {
+			d, _ := time.ParseDuration(after)
+			c.succeeds[uid] = c.Now().Add(d)
+		}
+	}
+}
+
+// pass lets time pass until something happens, or until an instant.
+func (c *Cluster) pass(end time.Time) {
+	next := c.Next()
+	for _, at := range c.succeeds {
+		if at.Before(next) {
+			next = at
+		}
+	}
+	if next.After(end) {
+		next = end
+	}
+	c.Pass(max(1, next.Sub(c.Now())))
+}
+
+// judge finds a node lost that says so itself, as the controller of nodes does, and has the controller of taints evict
+// those from it that do not tolerate what it has.
+func (c *Cluster) judge(node *corev1.Node) {
+	rules := nodeloss.Rules{Grace: c.Args.NodeLossGrace.Duration, Conditions: c.Args.LossConditions()}
+	reason, message, lost := rules.Evident(node)
+	if _, recorded := nodeloss.Recorded(node); lost && !recorded {
+		c.LoseFor(nodeloss.Verdict{Reason: reason, Message: message}, node.Name)
+		return
+	}
+	for i := range node.Spec.Taints {
+		if taint := &node.Spec.Taints[i]; taint.Effect == corev1.TaintEffectNoExecute && !lost {
+			c.EvictByTaint(node.Name, taint)
+		}
+	}
+}
+
+// known returns the object of a name, or an error.
+func known[T any](objects map[string]*T, kind, name string) (*T, error) {
+	if o := objects[name]; o != nil {
+		return o, nil
+	}
+	return nil, fmt.Errorf("there is no %s %s", kind, name)
+}
