@@ -140,6 +140,8 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	})
 	if m := b.roster.members[pod]; m != nil && m.stage < leased {
 		b.seats.advance(m, leased, entry.node, payerOf(charge))
+	} else if m != nil {
+		m.payer = payerOf(charge) // it was seen on its node before its Lease, as when a process begins
 	}
 	if m := b.roster.members[pod]; m != nil && !m.part.Spare {
 		b.seats.giveAside(m.gang, m.part.Index)
