@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +19,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
-	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 const (
@@ -30,8 +29,6 @@ const (
 	budgetWrites = 20
 	// hoursPeriod is how old the GPU-hours of a status may grow when nothing else changes. In between, readers add hourly.
 	hoursPeriod = time.Minute
-	// longestMessage is how long the API server has the message of a condition be.
-	longestMessage = 32768
 )
 
 // budgetReporter tells in the status of Budgets what they pay for.
@@ -109,7 +106,7 @@ func (b *budgetReporter) write(ctx context.Context, of *rqv1.Budget, now time.Ti
 	next := of.DeepCopy()
 	next.Status = report.Status
 	next.Status.Conditions = slices.Clone(of.Status.Conditions)
-	next.Status.Conditions = budgetConditions(next, report, now)
+	next.Status.Conditions = reconcile.BudgetConditions(next, report, now)
 	if !worthWriting(&of.Status, &next.Status) {
 		return false, nil
 	}
@@ -155,43 +152,6 @@ func withoutHours(s *rqv1.BudgetStatus) *rqv1.BudgetStatus {
 		s.AggregateCaps[i].GPUHours = nil
 	}
 	return s
-}
-
-// budgetConditions returns the conditions of a Budget, from what is overdrawn and from its family.
-func budgetConditions(b *rqv1.Budget, report book.BudgetReport, now time.Time) []metav1.Condition {
-	overdrawn := metav1.Condition{Type: rqv1.ConditionOverdrawn, Status: metav1.ConditionFalse, Reason: "WithinLimits",
-		Message: "nothing is held beyond what the Budget allows"}
-	if len(report.Overdrafts) > 0 {
-		var where []string
-		for _, o := range report.Overdrafts {
-			where = append(where, fmt.Sprintf("%s: %d GPUs (%s)", o.Key.Envelope, o.GPUs, o.Cause))
-		}
-		overdrawn.Status, overdrawn.Reason = metav1.ConditionTrue, string(report.Overdrafts[0].Cause)
-		overdrawn.Message = strings.Join(where, "; ") + ": no Run is stopped, and these GPUs count against every cap " +
-			"until they are released"
-	}
-	circular := metav1.Condition{Type: rqv1.ConditionCircular, Status: metav1.ConditionFalse, Reason: "NoCircle",
-		Message: "no owner is its own ancestor"}
-	if len(report.Circle) > 0 {
-		circular.Status, circular.Reason = metav1.ConditionTrue, "CircleOfParents"
-		circular.Message = fmt.Sprintf("spec.parents makes %s an ancestor of itself through %v; jobtree ignores the "+
-			"parents in this circle until one of them is removed",
-			b.Spec.Owner, report.Circle)
-	}
-	out := b.Status.Conditions
-	for _, condition := range []metav1.Condition{overdrawn, circular} {
-		old := meta.FindStatusCondition(out, condition.Type)
-		if old == nil && condition.Status == metav1.ConditionFalse {
-			continue // it never was otherwise
-		}
-		condition.ObservedGeneration = b.Generation
-		condition.Message = lifecycle.Shortened(condition.Message, longestMessage)
-		if old == nil || old.Status != condition.Status {
-			condition.LastTransitionTime = metav1.NewTime(now)
-		}
-		meta.SetStatusCondition(&out, condition)
-	}
-	return out
 }
 
 // tell makes an event of every condition of a Budget that has changed.

@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/tools/events"
@@ -20,6 +19,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 // statusWriter writes the statuses of Runs, makes events of what they say and counts it.
@@ -64,30 +64,11 @@ func (s statusWriter) behind(name types.NamespacedName, run *rqv1.Run) bool {
 	return false
 }
 
-// tell makes events of a Run's new phase or message, of its coming into overdraft or into risk, or out of them, and
-// of shards that give way.
+// tell makes events of what is news about a Run.
 func (s statusWriter) tell(run *rqv1.Run, status *rqv1.RunStatus) {
-	for _, kind := range []string{rqv1.ConditionOverdraft, rqv1.ConditionAtRisk, rqv1.ConditionReclaimed,
-		rqv1.ConditionGraceCapped, rqv1.ConditionNodesHeldBack, rqv1.ConditionSaveIgnored} {
-		is := meta.FindStatusCondition(status.Conditions, kind)
-		was := meta.FindStatusCondition(run.Status.Conditions, kind)
-		if is == nil || was != nil && was.Status == is.Status && was.Message == is.Message {
-			continue
-		}
-		severity := corev1.EventTypeNormal
-		if is.Status == metav1.ConditionTrue {
-			severity = corev1.EventTypeWarning
-		}
-		s.events.Eventf(reference(run), nil, severity, is.Reason, "Account", "%s", is.Message)
+	for _, f := range reconcile.NewsOf(run, status) {
+		s.events.Eventf(reference(run), nil, f.Type, f.Reason, f.Action, "%s", f.Note)
 	}
-	if run.Status.Phase == status.Phase && run.Status.Message == status.Message || plain(run, status) {
-		return
-	}
-	severity := corev1.EventTypeNormal
-	if status.Phase == rqv1.RunFailed {
-		severity = corev1.EventTypeWarning
-	}
-	s.events.Eventf(reference(run), nil, severity, string(status.Phase), "Reconcile", "%s", status.Message)
 }
 
 // tellDeaths tells of ranks that have failed, and counts them.
@@ -102,17 +83,6 @@ func (s statusWriter) tellDeaths(run *rqv1.Run, status *rqv1.RunStatus) {
 		metrics.RankEnds.WithLabelValues(string(d.Cause)).Inc()
 		s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "RankEnded", "Reconcile", "%s", ending.Told(d))
 	}
-}
-
-// plain reports whether all that a status tells is that the Run has started, or completed: its conditions say so too,
-// and when. A Run that fares as it should is to cost six writes, not eight. Shards start one by one, and it is told
-// what the others wait for.
-func plain(run *rqv1.Run, status *rqv1.RunStatus) bool {
-	if status.Phase == rqv1.RunRunning && run.Status.Phase != rqv1.RunRunning {
-		started := meta.FindStatusCondition(status.Conditions, rqv1.ConditionStarted)
-		return started != nil && started.Reason == "Started" && !run.Spec.Opportunistic
-	}
-	return status.Phase == rqv1.RunCompleted
 }
 
 // unsaid tells that pods go and that the Run's status cannot say so.

@@ -151,6 +151,7 @@ func (c *Cluster) UID() types.UID {
 func (c *Cluster) Boot(shuffle func(events []func()) []func()) {
 	c.Book = c.Rebuilt(shuffle)
 	c.order = reconcile.New(c.Book, server{c}, c.Rules, func() time.Time { return c.Now })
+	c.reckons = c.Now
 	for _, name := range c.Live() {
 		c.changed[name] = true
 	}
@@ -249,6 +250,11 @@ func (c *Cluster) Reconcile(name string) error {
 		c.looks.Set(name, c.Now.Add(out.After))
 	case err == nil:
 		c.looks.Delete(name)
+		if run := c.Runs[name]; run != nil {
+			if at, goes := run.ExpiresAt(c.Rules.FinishedRunTTL); goes && at.After(c.Now) {
+				c.looks.Set(name, at)
+			}
+		}
 	}
 	return err
 }

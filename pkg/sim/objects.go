@@ -93,6 +93,12 @@ func (c *Cluster) SetBudget(budget *rqv1.Budget) {
 	c.Book.Budgets.SetBudget(budget)
 }
 
+// DropBudget deletes a Budget.
+func (c *Cluster) DropBudget(name string) {
+	delete(c.Budgets, name)
+	c.Book.Budgets.DeleteBudget(name)
+}
+
 // SetRun makes or changes a Run.
 func (c *Cluster) SetRun(run *rqv1.Run) {
 	c.Runs[run.Name] = run

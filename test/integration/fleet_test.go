@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,35 +23,16 @@ func (s *site) nodesOf(run string) map[string]int {
 	return out
 }
 
-// TestNodesThatAreNotUsed has one usable node among others that are not, each for a reason of its own.
-func TestNodesThatAreNotUsed(t *testing.T) {
+// TestNodesThatAreLeftOut has a node lack a label: an event on it says so.
+func TestNodesThatAreLeftOut(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 0, 0, 100)
-	cordoned, tainted := s.node("cordoned", "a"), s.node("tainted", "a")
-	cordoned.Spec.Unschedulable = true
-	tainted.Spec.Taints = []corev1.Taint{{Key: "team", Value: "other", Effect: corev1.TaintEffectNoSchedule}}
-	full, mislabelled := s.node("full", "a"), s.node("mislabelled", "a")
+	mislabelled := s.node("mislabelled", "a")
 	delete(mislabelled.Labels, "fabric.domain")
-	s.load(*cordoned, *tainted, *full, *mislabelled, *s.node("usable", "a"))
-	s.create(s.foreign("holder", "full", 1))
-	s.submit("two", 16, inPods(8))
-	s.await("two", rqv1.RunPending, "short by 8")
-	s.submit("one", 8)
-	s.await("one", rqv1.RunRunning, "bound 8 GPUs")
-	if nodes := s.nodesOf("one"); nodes["usable"] != 1 {
-		t.Errorf("it runs on %v", nodes)
-	}
-	s.submit("tolerant", 8, func(r *rqv1.Run) {
-		template(r).Spec.Tolerations = []corev1.Toleration{{Key: "team", Operator: corev1.TolerationOpExists}}
-	})
-	s.await("tolerant", rqv1.RunRunning, "bound 8 GPUs")
-	if nodes := s.nodesOf("tolerant"); nodes["tainted"] != 1 {
-		t.Errorf("it runs on %v", nodes)
-	}
+	s.load(*mislabelled)
 	eventually(t, "an event on the mislabelled node", func() error {
 		return s.nodeTold(mislabelled.Name, "LeftOut", "fabric.domain")
 	})
-	s.settled()
 }
 
 // nodeTold is an error unless an event tells something of a node, and why.
@@ -68,36 +48,6 @@ func (s *site) nodeTold(node, reason, why string) error {
 		}
 	}
 	return fmt.Errorf("none of %d events is it", len(events.Items))
-}
-
-// TestTerminatingPodsHoldTheirGPUs deletes a Run whose pods take seconds to end: the next Run waits for them.
-func TestTerminatingPodsHoldTheirGPUs(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 1, 100)
-	s.submit("slow", 8, annotated("pod-delete.stage.kwok.x-k8s.io/delay", "4s"), func(r *rqv1.Run) {
-		grace := int64(30)
-		r.Spec.Template.Spec.TerminationGracePeriodSeconds = &grace
-	})
-	s.await("slow", rqv1.RunRunning, "bound 8 GPUs")
-	s.removeRun("slow")
-	s.submit("next", 8)
-	s.await("next", rqv1.RunPending, "short by 8")
-	eventually(t, "the next Run is to start once the pods are gone", func() error {
-		next, err := s.get("next")
-		if err != nil {
-			return err
-		}
-		started := is(next, rqv1.RunRunning, "") == nil
-		switch left := len(s.podsOf("slow")); {
-		case started && left > 0:
-			t.Errorf("the next Run started beside %d pods that terminate", left)
-			return nil
-		case !started:
-			return errors.New("it waits")
-		}
-		return nil
-	})
-	s.settled()
 }
 
 // TestForgedLabels creates and labels pods as if they were a Run's, with all rights that there are.

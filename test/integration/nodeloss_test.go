@@ -158,30 +158,6 @@ func TestLostNodes(t *testing.T) {
 	}
 }
 
-// TestCordonIsNoLoss cordons the node of a rank and that of a spare: nothing happens.
-func TestCordonIsNoLoss(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 4, 100)
-	before := s.guarded()
-	for _, pod := range []string{"guarded-0", "guarded-s0"} {
-		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before[pod].Spec.NodeName}}, func(n *corev1.Node) {
-			n.Spec.Unschedulable = true
-		})
-	}
-	throughout(t, 3*time.Second, "the pods are to stay", func() error {
-		for name, pod := range s.podsOf("guarded") {
-			if pod.UID != before[name].UID {
-				return fmt.Errorf("%s is another", name)
-			}
-		}
-		run, err := s.get("guarded")
-		if err == nil {
-			err = is(run, rqv1.RunRunning, "bound 16 GPUs")
-		}
-		return err
-	})
-}
-
 // TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back,
 // and nothing changes until a person uncordons it.
 func TestSilentNode(t *testing.T) {

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,35 +14,6 @@ func elastic(least, step int32) func(*rqv1.Run) {
 	return func(r *rqv1.Run) {
 		r.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: least, MaxTotalGPUs: r.Spec.Resources.TotalGPUs, StepGPUs: step}
 	}
-}
-
-// TestMalleableRunStartsNarrower starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its
-// other pods go. Every rank is told that there are three, the leader too, which is made before the width is known.
-func TestMalleableRunStartsNarrower(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 3, 64)
-	s.submit("narrow", 32, inGroups(8), elastic(16, 8), func(r *rqv1.Run) { template(r) })
-	run := s.await("narrow", rqv1.RunRunning, "bound 24 GPUs")
-	out, _, err := s.Kubectl(t.Context(), "-n", s.namespace, "get", "run", "narrow", "-o",
-		"jsonpath={.status.width.granted} {.status.width.allocated} {.status.funding.ownedGPUs}")
-	if got := strings.TrimSpace(out); err != nil || got != "24 24 24" {
-		t.Errorf("kubectl shows granted, allocated and owned GPUs %q (%v)", got, err)
-	}
-	eventually(t, "the surplus pod is to go", func() error { return s.asWideAs(run, 24) })
-	s.settled()
-	for name, pod := range s.podsOf("narrow") {
-		if size := environment(&pod)["WORLD_SIZE"]; size != "3" {
-			t.Errorf("pod %s is told that there are %q ranks", name, size)
-		}
-	}
-	for _, lease := range s.leasesOf("narrow") {
-		if lease.Status.Closed {
-			t.Errorf("Lease %s is closed as %s", lease.Name, lease.Status.ClosureReason)
-		}
-	}
-	s.succeed("narrow")
-	s.await("narrow", rqv1.RunCompleted, "all 3 pods completed")
-	s.settled()
 }
 
 // asWideAs is an error if a Run has not the pods of a width, all of them bound.

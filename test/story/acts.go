@@ -99,6 +99,12 @@ func (s *Teller) Fund(path string, envelopes ...rqv1.Envelope) {
 	s.must(s.Create(b))
 }
 
+// Defund deletes an owner's Budget.
+func (s *Teller) Defund(path string) {
+	s.T.Helper()
+	s.must(s.Delete(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: s.BudgetName(path)}}))
+}
+
 // Submit creates a Run of so many GPUs, which its owner's money pays for.
 func (s *Teller) Submit(name string, gpus int32, changes ...RunChange) {
 	s.T.Helper()

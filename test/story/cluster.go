@@ -21,6 +21,9 @@ type Cluster interface {
 	Now() time.Time
 	// World is what the API shows of the site.
 	World() *World
+	// Said is all that a Run has said since the story began: its messages, and changes of its width to come, without
+	// repeating itself.
+	Said(run string) []string
 	// Create makes objects. It returns once nodes among them are ready.
 	Create(objects ...client.Object) error
 	// Change reads an object, has it changed and writes it, its status too; again when somebody else has written it
@@ -101,6 +104,18 @@ func (w *World) PodsOf(run string) Pods {
 // LeasesOf returns the Leases of a Run, closed ones too, in the order in which they began.
 func (w *World) LeasesOf(run string) []*rqv1.Lease {
 	return slices.DeleteFunc(slices.Clone(w.Leases), func(l *rqv1.Lease) bool { return l.Spec.RunRef.Name != run })
+}
+
+// Saying is what a Run says, for Said; empty before it runs.
+func Saying(run *rqv1.Run) string {
+	if run.Status.Phase != rqv1.RunRunning {
+		return ""
+	}
+	line := run.Status.Message
+	if run.Status.Width != nil && run.Status.Width.Pending != "" {
+		line += ", " + run.Status.Width.Pending
+	}
+	return line
 }
 
 // Pods are the pods of a Run by name: ranks are RUN-0, RUN-1, ..., and spares RUN-s0, RUN-s1, ....

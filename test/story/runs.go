@@ -94,6 +94,13 @@ func Templated(change func(*corev1.PodTemplateSpec)) RunChange {
 	return func(r *rqv1.Run) { change(template(r)) }
 }
 
+// Env has the first container of a Run's pods be told something.
+func Env(name, value string) RunChange {
+	return Templated(func(of *corev1.PodTemplateSpec) {
+		of.Spec.Containers[0].Env = append(of.Spec.Containers[0].Env, corev1.EnvVar{Name: name, Value: value})
+	})
+}
+
 func annotated(key string, after time.Duration) RunChange {
 	return func(r *rqv1.Run) {
 		of := template(r)

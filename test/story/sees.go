@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
@@ -218,50 +220,6 @@ func (s *Teller) Remade(run string, before Pods, names ...string) {
 	})
 }
 
-// Promised waits until the latest Reservation of a Run is in a state, for a reason that holds texts, and returns it.
-func (s *Teller) Promised(run string, state rqv1.ReservationState, texts ...string) *rqv1.Reservation {
-	s.T.Helper()
-	var out *rqv1.Reservation
-	s.Until(fmt.Sprintf("the Reservation of Run %s is to be %s with %q", run, state, texts), func() error {
-		all := s.Reservations(run)
-		if len(all) == 0 {
-			return errors.New("it has none")
-		}
-		out = all[len(all)-1]
-		reason := s.short(out.Status.Reason)
-		if out.Status.State != state || slices.ContainsFunc(texts, func(text string) bool {
-			return !strings.Contains(reason, text)
-		}) {
-			return fmt.Errorf("it is %s: %s", out.Status.State, reason)
-		}
-		return nil
-	})
-	return out
-}
-
-// Reservations returns all Reservations of a Run, the latest last.
-func (s *Teller) Reservations(run string) []*rqv1.Reservation {
-	return slices.DeleteFunc(s.World().Reservations, func(r *rqv1.Reservation) bool { return r.Spec.RunRef.Name != run })
-}
-
-// Told waits until an event of an object has a reason and a text. The object is of a kind and a name.
-func (s *Teller) Told(kind, name, reason, text string) {
-	s.T.Helper()
-	s.Until(fmt.Sprintf("event %s of %s %s", reason, kind, name), func() error {
-		var others []string
-		for _, e := range s.World().Events {
-			if e.Kind != kind || s.short(e.Name) != name {
-				continue
-			}
-			if e.Reason == reason && strings.Contains(s.short(e.Note), text) {
-				return nil
-			}
-			others = append(others, e.Reason+": "+e.Note)
-		}
-		return fmt.Errorf("there are %q", others)
-	})
-}
-
 // Gone waits until nothing is left of Runs but their Leases, which have closed.
 func (s *Teller) Gone(runs ...string) {
 	s.T.Helper()
@@ -330,7 +288,6 @@ func (s *Teller) short(text string) string {
 // end removes all Runs and waits until they hold nothing.
 func (s *Teller) end() {
 	s.T.Helper()
-	s.Sound()
 	var names []string
 	for _, run := range s.World().Runs {
 		names = append(names, run.Name)
@@ -350,3 +307,39 @@ func differs(want, got any) error {
 }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Refused waits until a Run waits for a reason, told by its condition too, in a message that holds texts. It holds
+// nothing.
+func (s *Teller) Refused(run, reason string, texts ...string) {
+	s.T.Helper()
+	s.Until(fmt.Sprintf("Run %s is to be refused by %s with %q", run, reason, texts), func() error {
+		is := s.World().Run(run)
+		err := s.said(is, rqv1.RunPending, texts)
+		if err != nil {
+			return err
+		}
+		c := meta.FindStatusCondition(is.Status.Conditions, rqv1.ConditionStarted)
+		if c == nil || c.Status != metav1.ConditionFalse || c.Reason != reason || c.Message != is.Status.Message {
+			return fmt.Errorf("its condition is %+v", c)
+		}
+		return nil
+	})
+	s.Nothing(run)
+}
+
+// Width waits until a Run's width is so, and it holds as many GPUs, spares apart.
+func (s *Teller) Width(run string, want rqv1.RunWidth) {
+	s.T.Helper()
+	s.Until("the width of Run "+run, func() error {
+		held := int32(0)
+		for at, gpus := range s.Held(run) {
+			if !strings.HasSuffix(at, " Spare") {
+				held += gpus
+			}
+		}
+		if is := s.Run(run).Status.Width; is == nil || *is != want || held != want.Allocated {
+			return fmt.Errorf("it holds %d GPUs: %+v", held, is)
+		}
+		return nil
+	})
+}

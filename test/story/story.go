@@ -19,6 +19,9 @@ type Story struct {
 	// Args are what the scheduler is configured with, as JobtreeArgs in its configuration file, beside what all stories
 	// have.
 	Args map[string]any
+	// Alone says why no other story may be told on the same control plane: it kills the scheduler, or changes what all
+	// share.
+	Alone string
 	// Real says which real part the story needs, such as a controller; it is told on a real control plane too, then.
 	Real string
 	// Forgets says what a process that dies midway may leave untold, such as a word of what it has just done; the story
@@ -68,7 +71,8 @@ func (s *Story) Parsed() (*config.Args, error) {
 
 // All returns all stories, in order of their names.
 func All() []Story {
-	all := slices.Concat(evictedStories(), restartStories(), spareStories())
+	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(), refusedStories(),
+		turnStories(), editStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }
@@ -82,8 +86,9 @@ type T interface {
 	Context() context.Context
 }
 
-// Tell plays a story on a cluster. At its end all Runs are removed, and nothing of them may be held any more.
-func Tell(t T, c Cluster, s *Story) {
+// Tell plays a story on a cluster, and returns how it has ended. Then all Runs are removed, and nothing of them may be
+// held any more.
+func Tell(t T, c Cluster, s *Story) *Record {
 	t.Helper()
 	args, err := s.Parsed()
 	if err != nil {
@@ -91,5 +96,8 @@ func Tell(t T, c Cluster, s *Story) {
 	}
 	teller := &Teller{T: t, Cluster: c, args: args, site: c.Site()}
 	s.Play(teller)
+	teller.Sound()
+	record := teller.record()
 	teller.end()
+	return record
 }

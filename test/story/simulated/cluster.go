@@ -9,12 +9,16 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 	"github.com/davidlangworthy/jobtree/test/story"
 )
@@ -34,6 +38,9 @@ type Cluster struct {
 	classes  map[string]int32
 	brakes   brake.State
 	events   []story.Event
+	said     map[string][]string
+	// stated are the conditions of Budgets, by name.
+	stated map[string][]metav1.Condition
 	// Crashes counts how often the process has died at a write.
 	Crashes int
 }
@@ -47,9 +54,10 @@ func New(t story.T, s *story.Story) *Cluster {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}}
+	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}, said: map[string][]string{},
+		stated: map[string][]metav1.Condition{}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
-		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots}})
+		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear}})
 	c.Takes, c.Silent, c.Admits = takes, true, admits
 	return c
 }
@@ -84,6 +92,50 @@ func (c *Cluster) Site() story.Site {
 // Now is simulated time.
 func (c *Cluster) Now() time.Time { return c.Cluster.Now }
 
+// Said is what a Run has said.
+func (c *Cluster) Said(run string) []string { return slices.Compact(slices.Clone(c.said[run])) }
+
+// hear notes what a Run says, and what events tell of it.
+func (c *Cluster) hear(next *rqv1.Run) {
+	if was := c.Runs[next.Name]; was != nil {
+		for _, f := range reconcile.NewsOf(was, &next.Status) {
+			c.tell("Run", next.Name, f.Reason, f.Note)
+		}
+	}
+	if line := story.Saying(next); line != "" {
+		c.said[next.Name] = append(c.said[next.Name], line)
+	}
+}
+
+// report has the conditions of a Budget be as they should, and tells of those that change.
+func (c *Cluster) report(b *rqv1.Budget) {
+	report, known := c.Book.Budgets.BudgetReport(b, c.Now())
+	if !known {
+		return
+	}
+	was, next := c.stated[b.Name], b.DeepCopy()
+	next.Status.Conditions = slices.Clone(was)
+	is := reconcile.BudgetConditions(next, report, c.Now())
+	c.stated[b.Name] = is
+	for i := range is {
+		old := meta.FindStatusCondition(was, is[i].Type)
+		if old == nil || old.Status != is[i].Status || old.Reason != is[i].Reason {
+			c.tell("Budget", b.Name, is[i].Reason, is[i].Message)
+		}
+	}
+}
+
+// tell makes an event of what is told of an object, or counts it in one.
+func (c *Cluster) tell(kind, name, reason, note string) {
+	for i := range c.events {
+		if e := &c.events[i]; e.Kind == kind && e.Name == name && e.Reason == reason && e.Note == note {
+			e.Count++
+			return
+		}
+	}
+	c.events = append(c.events, story.Event{Kind: kind, Name: name, Reason: reason, Note: note, Count: 1})
+}
+
 // Kill has another process begin.
 func (c *Cluster) Kill() { c.Crash(nil) }
 
@@ -92,7 +144,8 @@ func (c *Cluster) Until(check func() error) error {
 	err := check()
 	for end := c.Now().Add(longest); err != nil; {
 		c.work()
-		if err = check(); err == nil || !c.Now().Before(end) {
+		err = check()
+		if err == nil || !c.Now().Before(end) {
 			return err
 		}
 		c.pass(end)
@@ -129,6 +182,9 @@ func (c *Cluster) work() {
 	}
 	if err != nil {
 		c.t.Fatalf("%v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
+		c.report(c.Budgets[name])
 	}
 	for uid, pod := range c.Pods {
 		after, says := pod.Annotations[story.SucceedsAnnotation]

@@ -27,6 +27,7 @@ func (c *Cluster) World() *story.World {
 		if report, told := c.Book.Budgets.BudgetReport(b, c.Now()); told {
 			b = b.DeepCopy()
 			b.Status = report.Status
+			b.Status.Conditions = c.stated[b.Name]
 		}
 		w.Budgets = append(w.Budgets, b)
 	}
@@ -155,6 +156,11 @@ func (c *Cluster) Delete(object client.Object) error {
 			return err
 		}
 		c.ForgetNode(name)
+	case *rqv1.Budget:
+		if _, err := known(c.Budgets, "Budget", name); err != nil {
+			return err
+		}
+		c.DropBudget(name)
 	case *rqv1.Run:
 		if _, err := known(c.Runs, "Run", name); err != nil {
 			return err

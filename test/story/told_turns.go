@@ -1,0 +1,110 @@
+package story
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// turnStories are of Runs that wait until it is their turn, when room is made for them at others' cost.
+func turnStories() []Story {
+	return []Story{
+		{Name: "only-runs-that-borrow-are-drawn", Args: with(soon("4s"), "lottery", "Borrowed"), Play: onlyBorrowersDrawn},
+		{Name: "window-opens", Args: soon("1h"), Play: windowOpens},
+		{Name: "events-count-up", Play: eventsCountUp},
+		{Name: "pods-that-leave-are-awaited", Args: soon("3s"), Play: leavingAwaited},
+	}
+}
+
+// onlyBorrowersDrawn has operators limit the lottery: a Run that its own owner pays for is neither drawn nor at risk, and
+// one that its family pays for is. What is announced comes true, and the Run is not told between that it is safe.
+func onlyBorrowersDrawn(s *Teller) {
+	s.Nodes("d0", 2)
+	for _, path := range []string{"own", "family", "next"} {
+		s.Fund(path, Envelope("all", 8))
+	}
+	s.Submit("own", 8, s.By("own"))
+	s.Says("own", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("lent", 8, s.By("family:team"))
+	s.Says("lent", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("next", 8, s.By("next"))
+	r := s.Promised("next", rqv1.ReservationPending)
+	s.Same("who may be cut", []string{"lent Lottery 8 1"}, Conflicts(r))
+	s.AtRisk("lent", r.Name, "1")
+	s.Says("next", rqv1.RunRunning, "bound 8 GPUs")
+	s.Says("lent", rqv1.RunFailed, "cut by lottery")
+	s.Told("Run", "lent", "CameTrue", "")
+	s.Same("how often it was told that it is safe", 0, s.Count("Run", "lent", "no Reservation needs"))
+	if c := meta.FindStatusCondition(s.Run("own").Status.Conditions, rqv1.ConditionAtRisk); c != nil {
+		s.Errorf("the Run that its owner pays for says %+v", c)
+	}
+	s.Says("own", rqv1.RunRunning, "bound 8 GPUs")
+}
+
+// windowOpens is worked example 6: a Run whose Budget opens later is promised to start then, others use the room until
+// then, and it starts.
+func windowOpens(s *Teller) {
+	s.Nodes("d0", 4)
+	s.Nodes("d1", 4)
+	opens := s.In(12 * time.Second)
+	s.Fund("rai", Envelope("night", 5000, func(e *rqv1.Envelope) { e.Start = opens }))
+	s.Fund("day", Envelope("all", 64))
+	s.Submit("big", 64, s.By("rai"))
+	r := s.Promised("big", rqv1.ReservationPending)
+	s.Same("confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
+	s.Same("earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
+	if left := r.Status.CountdownSeconds; left == nil || *left > 13 {
+		s.Errorf("countdown %v", left)
+	}
+	s.Submit("filler", 32, s.By("day"), Lasts(4*time.Second))
+	filler := s.Says("filler", rqv1.RunRunning, "bound 32 GPUs")
+	s.Same("what threatens a Run that ends in time", 0, len(filler.Status.AtRisk))
+	run := s.Says("big", rqv1.RunRunning, "bound 64 GPUs")
+	if at, _ := run.StartedAt(); at.Before(opens.Time) {
+		s.Errorf("it started at %s, before its window opened", at)
+	}
+	s.Promised("big", rqv1.ReservationReleased)
+}
+
+// eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time is
+// counted in it. That it runs then is no event.
+func eventsCountUp(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 8))
+	s.Submit("waits", 16, InPods(4))
+	for _, gpus := range []int32{8, 4, 8, 4} {
+		s.Fund("", Envelope("all", gpus))
+		s.Says("waits", rqv1.RunPending, fmt.Sprintf("short by %d", 16-gpus))
+	}
+	s.Until("the events of the Run", func() error {
+		return differs([]int{2, 2}, []int{s.Count("Run", "waits", "short by 8"), s.Count("Run", "waits", "short by 12")})
+	})
+	s.Fund("", Envelope("all", 16))
+	s.Says("waits", rqv1.RunRunning, "bound 16 GPUs")
+	s.Sound()
+	s.Same("how often it is told that the Run has started", 0, s.Count("Run", "waits", "bound"))
+}
+
+// leavingAwaited has a Run's turn come while the pods of one that was deleted are in their grace period: nobody is cut
+// for it.
+func leavingAwaited(s *Teller) {
+	s.Nodes("d", 16)
+	for _, team := range []string{"a", "b", "c"} {
+		s.Fund(team, Envelope("all", 64))
+	}
+	s.Submit("goes", 64, s.By("a"), InPods(8), Takes(30*time.Second, 9*time.Second))
+	s.Says("goes", rqv1.RunRunning, "bound 64 GPUs")
+	s.Submit("stays", 64, s.By("b"), InPods(8))
+	s.Says("stays", rqv1.RunRunning, "bound 64 GPUs")
+	before := s.Pods("stays")
+	s.Submit("wanted", 64, s.By("c"), InPods(8))
+	s.Remove("goes") // wanted may have others cut in 3 s
+	s.Says("wanted", rqv1.RunRunning, "bound 64 GPUs")
+	r := s.Promised("wanted", rqv1.ReservationReleased)
+	s.Same("others were cut", true, r.Status.ActivatedAt == nil)
+	s.Remade("stays", before)
+	s.Ledger("stays", Leases{Open: 8})
+}
