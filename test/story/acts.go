@@ -170,8 +170,9 @@ func (s *Teller) Exit(name string, how Ending) (node string) {
 // Finish has all ranks of a Run succeed.
 func (s *Teller) Finish(run string) {
 	s.T.Helper()
-	for _, name := range sortedKeys(s.Pods(run)) {
-		if s.Pods(run)[name].Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) {
+	pods := s.Pods(run)
+	for _, name := range sortedKeys(pods) {
+		if pods[name].Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) {
 			s.Exit(name, Well)
 		}
 	}

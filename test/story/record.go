@@ -51,7 +51,9 @@ func (s *Teller) record() *Record {
 			r.moments = append(r.moments, moment{key + " ends", l.Status.Ended.Time})
 		}
 	}
-	plain := func(text string) string { return clock.ReplaceAllString(names.Replace(s.short(text)), "MOMENT") }
+	plain := func(text string) string {
+		return clock.ReplaceAllString(names.Replace(s.short(s.ours(text))), "MOMENT")
+	}
 	for _, run := range w.Runs {
 		r.Runs = append(r.Runs, fmt.Sprintf("%s is %s: %s", run.Name, run.Status.Phase, plain(run.Status.Message)))
 	}
@@ -60,6 +62,14 @@ func (s *Teller) record() *Record {
 	}
 	slices.Sort(r.Promises)
 	return r
+}
+
+// ours is a text that calls the site's GPU type, its owner and its namespace as all stories do.
+func (s *Teller) ours(text string) string {
+	for word, is := range map[string]string{s.site.Flavor: "TYPE", s.site.Namespace: "SITE"} {
+		text = regexp.MustCompile(`(^|[^-\w])`+regexp.QuoteMeta(word)+`($|[^-\w])`).ReplaceAllString(text, "${1}"+is+"${2}")
+	}
+	return text
 }
 
 // rankOf is the rank of a Run that a Lease is of, or its spare.

@@ -86,9 +86,9 @@ type T interface {
 	Context() context.Context
 }
 
-// Tell plays a story on a cluster, and returns how it has ended. Then all Runs are removed, and nothing of them may be
-// held any more.
-func Tell(t T, c Cluster, s *Story) *Record {
+// Tell plays a story on a cluster, and returns how it has ended; as on another, if that comes about. Then all Runs are
+// removed, and nothing of them may be held any more.
+func Tell(t T, c Cluster, s *Story, on ...*Record) *Record {
 	t.Helper()
 	args, err := s.Parsed()
 	if err != nil {
@@ -98,6 +98,15 @@ func Tell(t T, c Cluster, s *Story) *Record {
 	s.Play(teller)
 	teller.Sound()
 	record := teller.record()
+	for _, other := range on {
+		err := c.Until(func() error {
+			record = teller.record()
+			return record.Differs(other)
+		})
+		if err != nil {
+			t.Errorf("it ends otherwise: (-here +elsewhere) %v", err)
+		}
+	}
 	teller.end()
 	return record
 }
