@@ -29,8 +29,8 @@ import (
 
 // sampled are the stories that are told on a real control plane always, beside those that need real parts: one of each
 // kind of thing that happens. JOBTREE_STORIES, a regular expression, has those be told whose names match.
-var sampled = []string{"evicted-pressure", "evicted-again-and-again", "restart-in-place", "restart-exit-codes", "spares",
-	"spares-need-money", "spare-on-a-lost-node", "tainted-nodes"}
+var sampled = []string{"evicted-pressure", "evicted-again-and-again", "restart-in-place", "restart-exit-codes",
+	"spares", "spares-need-money", "spare-on-a-lost-node", "tainted-nodes"}
 
 // chosen reports whether a story is told.
 func chosen(t *testing.T, s *story.Story) bool {
@@ -83,8 +83,8 @@ func TestStoriesAgree(t *testing.T) {
 	}
 }
 
-// agree tells a story on both clusters. What is still to be told when it is over, such as for whom one waits by then, is
-// told within a while.
+// agree tells a story on both clusters. What is still to be told when it is over, such as for whom one waits by then,
+// is told within a while.
 func agree(t *testing.T, c *cluster, s *story.Story) {
 	t.Helper()
 	rests := *s

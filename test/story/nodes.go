@@ -50,7 +50,8 @@ func Annotated(key, value string) NodeChange {
 func WithGPUs(count int64) NodeChange {
 	return func(n *corev1.Node) {
 		for _, of := range []corev1.ResourceList{n.Status.Capacity, n.Status.Allocatable} {
-			if of[gpuResource] = *resource.NewQuantity(count, resource.DecimalSI); count == 0 {
+			of[gpuResource] = *resource.NewQuantity(count, resource.DecimalSI)
+			if count == 0 {
 				delete(of, gpuResource)
 			}
 		}

@@ -66,8 +66,9 @@ func (s *Teller) record() *Record {
 
 // ours is a text that calls the site's GPU type, its owner and its namespace as all stories do.
 func (s *Teller) ours(text string) string {
-	for word, is := range map[string]string{s.site.Flavor: "TYPE", s.site.Namespace: "SITE"} {
-		text = regexp.MustCompile(`(^|[^-\w])`+regexp.QuoteMeta(word)+`($|[^-\w])`).ReplaceAllString(text, "${1}"+is+"${2}")
+	for _, word := range []string{s.site.Flavor, s.site.Namespace} { // on a real cluster they are the same
+		whole := regexp.MustCompile(`(^|[^-\w])` + regexp.QuoteMeta(word) + `($|[^-\w])`)
+		text = whole.ReplaceAllString(text, "${1}OURS${2}")
 	}
 	return text
 }
@@ -105,10 +106,12 @@ func (s *Teller) rename(w *World, leases []*rqv1.Lease) *strings.Replacer {
 // Differs says how a story has ended otherwise on another cluster: what the Runs and Reservations say, what the Leases
 // do, and what came after what; nil if it did not.
 func (r *Record) Differs(other *Record) error {
-	for what, both := range map[string][2][]string{"Runs": {r.Runs, other.Runs}, "Reservations": {r.Promises, other.Promises},
-		"Leases": {r.Ledger, other.Ledger}} {
-		if err := differs(both[0], both[1]); err != nil {
-			return fmt.Errorf("%s: %w", what, err)
+	for _, told := range []struct {
+		what        string
+		here, there []string
+	}{{"Runs", r.Runs, other.Runs}, {"Reservations", r.Promises, other.Promises}, {"Leases", r.Ledger, other.Ledger}} {
+		if err := differs(told.here, told.there); err != nil {
+			return fmt.Errorf("%s: %w", told.what, err)
 		}
 	}
 	at := map[string]time.Time{}

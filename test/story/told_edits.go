@@ -11,9 +11,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// edits change the Budget that pays for 8 of a team's GPUs, in each way that takes the money away. The team has no money
-// of its own; it is a sibling of the payer's for family, and a stranger otherwise. Within is what stays within the
-// limits, of 8 GPUs.
+// edits change the Budget that pays for 8 of a team's GPUs, in each way that takes the money away. The team has no
+// money of its own; it is a sibling of the payer's for family, and a stranger otherwise. Within is what stays within
+// the limits, of 8 GPUs.
 var edits = map[string]struct {
 	family bool
 	change func(s *Teller, b *rqv1.Budget)

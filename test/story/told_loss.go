@@ -58,8 +58,8 @@ func replacedByItsName(s *Teller) {
 	s.Same("it is the first", false, second.UID == first.UID)
 }
 
-// nodeDeleted deletes a node under a Run that fills two of a domain: lost pods are replaced in their group's domain when
-// there is room; else the Run waits again if it has a checkpoint, and fails if not (R22, R27).
+// nodeDeleted deletes a node under a Run that fills two of a domain: lost pods are replaced in their group's domain
+// when there is room; else the Run waits again if it has a checkpoint, and fails if not (R22, R27).
 func nodeDeleted(s *Teller, nodes int, phase rqv1.RunPhase, says string, changes ...RunChange) {
 	s.Nodes("d0", nodes)
 	s.Nodes("d1", nodes)

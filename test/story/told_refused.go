@@ -90,8 +90,8 @@ func outsideAWindow(s *Teller) {
 	}
 }
 
-// budgetDeleted deletes a Budget that pays: what runs goes on, nothing new starts, and once the Budget is back its usage
-// goes on too.
+// budgetDeleted deletes a Budget that pays: what runs goes on, nothing new starts, and once the Budget is back its
+// usage goes on too.
 func budgetDeleted(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Nodes("d1", 2)

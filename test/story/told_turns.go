@@ -19,8 +19,8 @@ func turnStories() []Story {
 	}
 }
 
-// onlyBorrowersDrawn has operators limit the lottery: a Run that its own owner pays for is neither drawn nor at risk, and
-// one that its family pays for is. What is announced comes true, and the Run is not told between that it is safe.
+// onlyBorrowersDrawn has operators limit the lottery: a Run that its own owner pays for is neither drawn nor at risk,
+// and one that its family pays for is. What is announced comes true, and the Run is not told between that it is safe.
 func onlyBorrowersDrawn(s *Teller) {
 	s.Nodes("d0", 2)
 	for _, path := range []string{"own", "family", "next"} {
@@ -69,8 +69,8 @@ func windowOpens(s *Teller) {
 	s.Promised("big", rqv1.ReservationReleased)
 }
 
-// eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time is
-// counted in it. That it runs then is no event.
+// eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time
+// is counted in it. That it runs then is no event.
 func eventsCountUp(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Fund("", Envelope("all", 8))
