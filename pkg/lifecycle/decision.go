@@ -124,8 +124,8 @@ func (d *Decision) TellFirst() bool {
 		slices.ContainsFunc(d.Delete, noticed))
 }
 
-// WithoutReplacements returns the decision without the pods that replace ranks, or get them, and without the closings of the Leases
-// that tell what for.
+// WithoutReplacements returns the decision without the pods that replace ranks, or get them, and without the closings
+// of the Leases that tell what for.
 func (d Decision) WithoutReplacements() Decision {
 	replaces := func(pod *corev1.Pod) bool { return pod.Annotations[rqv1.AnnotationReplaces] != "" }
 	waiting := map[rank.Part]bool{}

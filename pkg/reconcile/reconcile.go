@@ -45,8 +45,8 @@ type Outcome struct {
 
 // Reconcile brings one Run a decision further. What the outcome says holds also beside an error: what is due is due
 // whatever has been refused. Decided is told of the decision; nil for nobody.
-func (r *Runs) Reconcile(ctx context.Context, objects book.Objects, decided func(lifecycle.Observed, lifecycle.Decision)) (
-	Outcome, error) {
+func (r *Runs) Reconcile(ctx context.Context, objects book.Objects,
+	decided func(lifecycle.Observed, lifecycle.Decision)) (Outcome, error) {
 	o, unreserved, err := r.observe(ctx, objects)
 	if err != nil {
 		return Outcome{}, err

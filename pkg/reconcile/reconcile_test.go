@@ -232,7 +232,9 @@ func TestOrder(t *testing.T) {
 // TestAPodThatGetsNoRankHoldsUpNoEnd: whoever may edit a pod can see to it that no label fits into it. The Leases of
 // other ranks close; that of the rank which it was to get tells of the loss until another gets it.
 func TestAPodThatGetsNoRankHoldsUpNoEnd(t *testing.T) {
-	for at, left := range map[string][]string{"adopt": {"release train-8", "adopt train-0"}, "release": {"release train-8"}} {
+	for at, left := range map[string][]string{
+		"adopt": {"release train-8", "adopt train-0"}, "release": {"release train-8"},
+	} {
 		for _, err := range []error{errQuota, errAway, apierrors.NewRequestEntityTooLargeError("train-0")} {
 			api := &recorder{fails: map[string]error{at: err}}
 			runs, _ := deciding(t, api)

@@ -29,7 +29,8 @@ func refused(t *testing.T, at time.Time, happens func(*sim.Cluster)) (late time.
 	c := fleet(t, 1)
 	c.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "one", Generation: 1}, Spec: rqv1.BudgetSpec{
 		Owner: owner, Envelopes: []rqv1.Envelope{{Name: "e", Flavor: flavor, Concurrency: 8}}}})
-	before, brief := taking("before", owner, noon, 24*time.Hour), taking("brief", owner, noon.Add(time.Minute), 24*time.Hour)
+	before := taking("before", owner, noon, 24*time.Hour)
+	brief := taking("brief", owner, noon.Add(time.Minute), 24*time.Hour)
 	before.Run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 10 * time.Minute}}
 	brief.Run.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 5 * time.Minute}}
 	due := noon.Add(15 * time.Minute)
@@ -68,8 +69,8 @@ func TestNoRefusalPutsOffAnEnd(t *testing.T) {
 	}
 	for name, kind := range map[string]sim.Kind{"statuses": sim.Statuses, "Reservations": sim.Reservations,
 		"Services and guards": sim.Services, "Leases that close": sim.Closings} {
-		for how, effect := range map[string]sim.Effect{"refused": sim.Refused, "too large": sim.TooLarge, "not written": sim.Away,
-			"not answered": sim.Late} {
+		for how, effect := range map[string]sim.Effect{"refused": sim.Refused, "too large": sim.TooLarge,
+			"not written": sim.Away, "not answered": sim.Late} {
 			most := time.Duration(0)
 			if kind == sim.Statuses && effect == sim.Away {
 				most = moment
