@@ -119,8 +119,8 @@ func killAll(dir string, but ...string) (killed []string, err error) {
 	return killed, err
 }
 
-// terminate has every process of a state directory but those of the given names end by itself, and waits at most for the
-// given time until all have.
+// terminate has every process of a state directory but those of the given names end by itself, and waits at most for
+// the given time until all have.
 func terminate(dir string, within time.Duration, but ...string) {
 	deadline := time.Now().Add(within)
 	var asked []pidfile

@@ -22,8 +22,8 @@ func Root() (string, error) {
 	}
 }
 
-// BinDir is the directory that JOBTREE_BIN names, for schedulers that are built in another way than usual, otherwise bin
-// of a checkout.
+// BinDir is the directory that JOBTREE_BIN names, for schedulers that are built in another way than usual, otherwise
+// bin of a checkout.
 func BinDir(root string) string {
 	if dir := os.Getenv("JOBTREE_BIN"); dir != "" {
 		return dir

@@ -94,8 +94,7 @@ func (r *realTests) all(ctx context.Context, results []*result) error {
 	return nil
 }
 
-// try has the scenarios that reach a mutant run, as many as the time suffices for, the shortest first. One that fails
-// has to fail again by itself.
+// try has the scenarios that reach a mutant run, as many as the time suffices for, the shortest first.
 func (r *realTests) try(ctx context.Context, found *result) (*result, error) {
 	now, began := *found, time.Now()
 	defer func() { now.Seconds += time.Since(began).Seconds() }()
@@ -109,7 +108,8 @@ func (r *realTests) try(ctx context.Context, found *result) (*result, error) {
 	var names []string
 	seconds := 0.0
 	for _, t := range reaching {
-		if seconds += t.Seconds / parallel; seconds > r.limit.Seconds()/2 && len(names) > 0 {
+		seconds += t.Seconds / parallel
+		if seconds > r.limit.Seconds()/2 && len(names) > 0 {
 			break
 		}
 		names = append(names, t.Name)
@@ -120,9 +120,6 @@ func (r *realTests) try(ctx context.Context, found *result) (*result, error) {
 	}
 	now.State = survived
 	by, err := r.failing(ctx, names, now.ID)
-	if err == nil && by != "" {
-		by, err = r.failing(ctx, []string{by}, now.ID)
-	}
 	if err != nil {
 		return nil, err
 	}

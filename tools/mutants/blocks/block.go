@@ -63,7 +63,8 @@ func merge(blocks []*block, root, name, profile string) ([]*block, error) {
 				known[b.key()] = b
 				blocks = append(blocks, b)
 			}
-			if b = known[b.key()]; some[i].covered && !slices.Contains(b.By, name) {
+			b = known[b.key()]
+			if some[i].covered && !slices.Contains(b.By, name) {
 				b.By = append(b.By, name)
 				slices.Sort(b.By)
 			}
