@@ -45,31 +45,3 @@ func hangs(s *site) {
 	}
 	s.awaitReservation("wanted", inState(rqv1.ReservationReleased))
 }
-
-// leaves has a Run's turn come while the pods of one that was deleted are in their grace period: nobody is cut for it.
-func leaves(s *site) {
-	s.addNodes("d", 16)
-	for _, team := range []string{"a", "b", "c"} {
-		s.fund(team, s.envelope("all", 64))
-	}
-	s.submit("goes", 64, s.by("a"), inPods(8), endsAfter("9s", 30))
-	s.await("goes", rqv1.RunRunning, "bound 64 GPUs")
-	s.submit("stays", 64, s.by("b"), inPods(8))
-	s.await("stays", rqv1.RunRunning, "bound 64 GPUs")
-	before := s.versions("stays")
-	s.submit("wanted", 64, s.by("c"), inPods(8))
-	s.removeRun("goes") // wanted may have others cut in 3 s
-	s.await("wanted", rqv1.RunRunning, "bound 64 GPUs")
-	if r := s.awaitReservation("wanted", inState(rqv1.ReservationReleased)); r.Status.ActivatedAt != nil {
-		s.t.Errorf("others were cut: %+v", r.Status)
-	}
-	same(s.t, "the Run that goes on", before, s.versions("stays"))
-}
-
-// endsAfter has a Run's pods end so long after they are told to go, and ask for so much time to.
-func endsAfter(delay string, grace int64) func(*rqv1.Run) {
-	return func(r *rqv1.Run) {
-		endsSlowly(grace)(r)
-		r.Spec.Template.Annotations["pod-delete.stage.kwok.x-k8s.io/delay"] = delay
-	}
-}

@@ -299,34 +299,3 @@ func TestNobodyDiesInVain(t *testing.T) {
 		[]map[string]string{s.versions("mm2"), s.versions("mm3")})
 	s.settled()
 }
-
-// TestWindowOpens is worked example 6: a Run whose Budget opens later is promised to start then, others use the room
-// until then, and it starts.
-func TestWindowOpens(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, ownCluster(t, withoutElection, led("1h")), 2, 4, 0)
-	s.startScheduler()
-	opens := time.Now().Add(12 * time.Second).Truncate(time.Second)
-	s.fund("rai", s.envelope("night", 5000, func(e *rqv1.Envelope) { e.Start = &metav1.Time{Time: opens} }))
-	s.fund("day", s.envelope("all", 64))
-	s.submit("big", 64, s.by("rai"))
-	r := s.awaitReservation("big", inState(rqv1.ReservationPending))
-	same(t, "confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
-	same(t, "earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
-	if left := r.Status.CountdownSeconds; left == nil || *left > 13 {
-		t.Errorf("countdown %v", left)
-	}
-	s.submit("filler", 32, s.by("day"), lasts(4*time.Second))
-	filler := s.await("filler", rqv1.RunRunning, "bound 32 GPUs")
-	if len(filler.Status.AtRisk) > 0 {
-		t.Errorf("a Run that ends in time is at risk: %+v", filler.Status.AtRisk)
-	}
-	got := s.await("big", rqv1.RunRunning, "bound 64 GPUs")
-	for _, c := range got.Status.Conditions {
-		if c.Type == rqv1.ConditionStarted && c.LastTransitionTime.Time.Before(opens) {
-			t.Errorf("it started at %s, before its window opened", c.LastTransitionTime)
-		}
-	}
-	s.awaitReservation("big", inState(rqv1.ReservationReleased))
-	s.settled()
-}
