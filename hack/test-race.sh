@@ -5,10 +5,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-scenarios=(TestRunCompletes TestDeletedRunsGiveBackTheirGPUs TestGrowAndShrink TestSpares TestTwoRunsThatExceedTheRoom
-  TestRaceForMoney TestLoanIsGivenBack TestGPUHoursSpent TestOpportunisticFillAndSwap TestShardsGiveWay TestWaitingGangIsWoken
+scenarios=(TestDeletedRunsGiveBackTheirGPUs TestTwoRunsThatExceedTheRoom
+  TestRaceForMoney TestGPUHoursSpent TestOpportunisticFillAndSwap TestShardsGiveWay TestWaitingGangIsWoken
   TestLostNodes TestNodeDeletedWhileBinding TestTwoDrainsAtOnce TestSignsOfMaintenance TestOtherRules TestAJobIsAGang
-  TestAJobSetIsAGang TestStandbyTakesOver TestARunIsSuspendedWhileItRuns)
+  TestAJobSetIsAGang TestStandbyTakesOver TestARunIsSuspendedWhileItRuns TestStoriesAgree TestNodesLostWhileAWidthChanges
+  TestMoneyForTwoPlaces TestKillTheSchedulerInBreath)
 names="^($(IFS='|'; echo "${scenarios[*]}"))\$"
 [[ $("$go" test ./test/integration -list "$names" | grep -c '^Test') == "${#scenarios[@]}" ]] ||
   { echo "hack/test-race.sh names scenarios that are not there: $names" >&2; exit 1; }

@@ -68,6 +68,12 @@ var live struct {
 	err error
 }
 
+// patientElection has a leader that nobody wants to follow have time to renew its lease, however busy the machine is: it
+// ends when it could not.
+var patientElection = map[string]any{"leaderElection": map[string]any{
+	"leaseDuration": "2m", "renewDeadline": "110s", "retryPeriod": "2s",
+}}
+
 func liveCluster(t *testing.T) *cluster {
 	t.Helper()
 	live.Do(func() {
@@ -75,7 +81,7 @@ func liveCluster(t *testing.T) *cluster {
 		if dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
 				Dir: dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
-				Config: schedulerConfig(t, dir, nil, map[string]any{
+				Config: schedulerConfig(t, dir, patientElection, map[string]any{
 					"gangDeadline":  "30s",
 					"nodeLossGrace": "2m", // a machine that is busy may keep kwok from renewing leases
 				}),
@@ -139,8 +145,13 @@ func schedulerConfig(t *testing.T, dir string, changes, arguments map[string]any
 	return path
 }
 
+// starting has a place for each control plane that may start at a time: it keeps a processor busy for seconds.
+var starting = make(chan struct{}, 2)
+
 func openCluster(o controlplane.Options) (*cluster, error) {
+	starting <- struct{}{}
 	plane, err := controlplane.Start(context.Background(), o)
+	<-starting
 	if err != nil {
 		return nil, err
 	}
