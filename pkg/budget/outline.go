@@ -19,7 +19,7 @@ func (a *Accounts) Outline(leases iter.Seq[string], now time.Time) *Accounts {
 		all = append(all, *at)
 		twin := &all[len(all)-1]
 		twin.live, twin.closed, twin.byEnd = noted.live, noted.closed, nil
-		twin.owners, twin.flavors = noted.owners, noted.flavors
+		twin.owners, twin.flavors, twin.lossOf = noted.owners, noted.flavors, noted.lossOf
 		twin.ends, twin.begun = at.ends.clone(), at.begun.after(now.Unix())
 		twin.buckets = nil // it settles nothing
 		out.accounts[k] = twin

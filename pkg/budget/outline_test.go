@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -44,6 +45,36 @@ func TestAnOutlineIsLeftAsItWas(t *testing.T) {
 		out.Open(lease, c)
 	}
 	same(t, "outline", before, answers(out))
+}
+
+// TestAnOutlineSharesNoMap with its accounts: both are used at the same time, each under a lock of its own or none.
+func TestAnOutlineSharesNoMap(t *testing.T) {
+	a := outlined()
+	out, found := a.Outline(maps.Keys(a.charges), noon), 0
+	for k, at := range a.accounts {
+		known := map[uintptr]string{}
+		mapsIn(reflect.ValueOf(at).Elem(), "", func(name string, m uintptr) { known[m] = name; found++ })
+		mapsIn(reflect.ValueOf(out.accounts[k]).Elem(), "", func(_ string, m uintptr) {
+			if name := known[m]; name != "" {
+				t.Errorf("%s shares %s", k, name)
+			}
+		})
+	}
+	if found < 2*len(a.accounts) {
+		t.Errorf("%d maps in %d accounts", found, len(a.accounts))
+	}
+}
+
+// mapsIn tells of the maps in a struct.
+func mapsIn(v reflect.Value, name string, tell func(name string, m uintptr)) {
+	switch {
+	case v.Kind() == reflect.Map && !v.IsNil():
+		tell(name, v.Pointer())
+	case v.Kind() == reflect.Struct:
+		for i := range v.NumField() {
+			mapsIn(v.Field(i), name+"."+v.Type().Field(i).Name, tell)
+		}
+	}
 }
 
 // outlined are accounts with Leases of all kinds, some closed, one of which a fast clock had begin later.
