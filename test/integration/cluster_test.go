@@ -68,7 +68,7 @@ var live struct {
 	err error
 }
 
-// patientElection has a leader that nobody wants to follow have time to renew its lease, however busy the machine is: it
+// patientElection gives a leader that nobody wants to follow time to renew its lease, however busy the machine is: it
 // ends when it could not.
 var patientElection = map[string]any{"leaderElection": map[string]any{
 	"leaseDuration": "2m", "renewDeadline": "110s", "retryPeriod": "2s",
