@@ -221,9 +221,11 @@ func (c *realCluster) Change(object client.Object, change func()) error {
 			if err := c.s.api.Update(ctx, object); err != nil {
 				return err
 			}
-			change()
 		}
 		if status {
+			if rest { // what was written comes back with the status that it had
+				change()
+			}
 			return c.s.api.Status().Update(ctx, object)
 		}
 		return nil

@@ -38,6 +38,18 @@ func (s *Teller) From(sponsors ...string) RunChange {
 	}
 }
 
+// IsBudget returns an owner's Budget as it is.
+func (s *Teller) IsBudget(path string) *rqv1.Budget {
+	s.T.Helper()
+	for _, b := range s.World().Budgets {
+		if b.Name == s.BudgetName(path) {
+			return b.DeepCopy()
+		}
+	}
+	s.Fatalf("there is no Budget of %q", path)
+	return nil
+}
+
 // EditBudget changes an owner's Budget.
 func (s *Teller) EditBudget(path string, change func(*rqv1.Budget)) {
 	s.T.Helper()

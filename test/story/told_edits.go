@@ -77,8 +77,8 @@ func editedWhileItPays(s *Teller, family bool, change func(*rqv1.Budget), cause 
 	s.Says("held", rqv1.RunRunning, "bound 8 GPUs")
 	s.Funded("held", 0, s.Pay(payer, 8, relation))
 	pods, leases := s.Pods("held"), s.World().LeasesOf("held")
-	var was rqv1.BudgetSpec
-	s.EditBudget(payer, func(b *rqv1.Budget) { was = *b.Spec.DeepCopy(); change(b) })
+	was := s.IsBudget(payer).Spec
+	s.EditBudget(payer, change)
 
 	s.Overdrawn(payer, metav1.ConditionTrue, cause)
 	s.InOverdraft("held", metav1.ConditionTrue, "BeyondBudget")
@@ -95,7 +95,7 @@ func editedWhileItPays(s *Teller, family bool, change func(*rqv1.Budget), cause 
 	s.Says("new", rqv1.RunPending, refusal)
 	s.Sound()
 
-	s.EditBudget(payer, func(b *rqv1.Budget) { b.Spec = was })
+	s.EditBudget(payer, func(b *rqv1.Budget) { b.Spec = *was.DeepCopy() })
 	s.Overdrawn(payer, metav1.ConditionFalse, "WithinLimits")
 	s.InOverdraft("held", metav1.ConditionFalse, "WithinBudget")
 	s.Funded("held", 0, s.Pay(payer, 8, relation))
@@ -109,13 +109,7 @@ func (s *Teller) Overdrawn(path string, status metav1.ConditionStatus, reason st
 	s.T.Helper()
 	name := s.short(s.BudgetName(path))
 	s.Until("Budget "+name+" is to say that it is overdrawn: "+string(status), func() error {
-		for _, b := range s.World().Budgets {
-			if b.Name != s.BudgetName(path) {
-				continue
-			}
-			return told(b.Status.Conditions, rqv1.ConditionOverdrawn, status, reason)
-		}
-		return fmt.Errorf("there is none")
+		return told(s.IsBudget(path).Status.Conditions, rqv1.ConditionOverdrawn, status, reason)
 	})
 	s.Told("Budget", name, reason, "")
 }
