@@ -35,7 +35,7 @@ func TestRulesAboutItself(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
 	arguments["noticePeriod"] = "2s"
-	c := ownCluster(t, withoutElection, arguments)
+	c := clusterForMany(t, withoutElection, arguments)
 	(&site{cluster: c, t: t}).startScheduler()
 	for name, rule := range aboutItself {
 		for story, tell := range map[string]func(*site, otherRule){"free": startsApart, "two full nodes": cutsTwo,

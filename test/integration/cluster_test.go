@@ -98,21 +98,27 @@ func liveCluster(t *testing.T) *cluster {
 // one with changes merged into it, and arguments into the plugin's.
 func ownCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	return clusterOf(t, false, changes, arguments)
+	return clusterOf(t, own, false, changes, arguments)
+}
+
+// clusterForMany returns such a cluster for all subtests of a test.
+func clusterForMany(t *testing.T, changes, arguments map[string]any) *cluster {
+	t.Helper()
+	return clusterOf(t, ofMany, false, changes, arguments)
 }
 
 // jobSetCluster returns such a cluster with the controller of JobSets.
 func jobSetCluster(t *testing.T, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	return clusterOf(t, true, changes, arguments)
+	return clusterOf(t, own, true, changes, arguments)
 }
 
-func clusterOf(t *testing.T, jobSets bool, changes, arguments map[string]any) *cluster {
+func clusterOf(t *testing.T, places chan struct{}, jobSets bool, changes, arguments map[string]any) *cluster {
 	t.Helper()
-	own <- struct{}{}
+	places <- struct{}{}
+	t.Cleanup(func() { <-places })
 	c, err := pooled(jobSets)
 	if err != nil {
-		<-own
 		t.Fatalf("starting a cluster: %v", err)
 	}
 	t.Cleanup(func() { c.release(t) })

@@ -99,7 +99,11 @@ func (s *site) ofMany(pods int, do func(i int) error) *sync.WaitGroup {
 // promptly has a Run start while others are busy.
 func (s *site) promptly(when, name string) {
 	s.t.Helper()
-	s.t.Logf("%s a Run starts in %s", when, s.startsIn(name, 8).Round(time.Millisecond))
+	took := s.startsIn(name, 8)
+	s.t.Logf("%s a Run starts in %s", when, took.Round(time.Millisecond))
+	if most := time.Duration(s.canary.worst() * float64(10*time.Second)); took > most {
+		s.t.Errorf("%s a Run starts only in %s, want %s", when, took, most)
+	}
 }
 
 // toldLittle fails if a group that waits holds anything, or is told so on more than a few objects.

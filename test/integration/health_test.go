@@ -131,7 +131,7 @@ func (s *site) staysLost(node string) {
 // healthCluster is a cluster with the defaults of signs of health, and a grace that a busy machine does not exceed.
 func healthCluster(t *testing.T) *cluster {
 	t.Helper()
-	c := ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": "2m"})
+	c := clusterForMany(t, withoutElection, map[string]any{"nodeLossGrace": "2m"})
 	(&site{cluster: c, t: t}).startScheduler()
 	return c
 }

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -140,7 +141,10 @@ func (s *site) follow() {
 	s.t.Cleanup(func() {
 		places.Lock()
 		defer places.Unlock()
-		delete(places.sites, name)
+		others := slices.DeleteFunc(slices.Clone(places.sites[name]), func(o *site) bool { return o == s })
+		if places.sites[name] = others; len(others) == 0 {
+			delete(places.sites, name)
+		}
 	})
 }
 

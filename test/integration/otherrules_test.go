@@ -120,7 +120,7 @@ func TestOtherRules(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
 	arguments["noticePeriod"] = "2s"
-	c := ownCluster(t, withoutElection, arguments)
+	c := clusterForMany(t, withoutElection, arguments)
 	(&site{cluster: c, t: t}).startScheduler()
 	for name, rule := range otherRules {
 		for story, tell := range map[string]func(*site, otherRule){"free": startsElsewhere, "full": cutsNobody,

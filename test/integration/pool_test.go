@@ -31,8 +31,10 @@ var pool struct {
 	all []*cluster
 }
 
-// own has a place for each test that may have a cluster of its own at a time: each takes half a gigabyte.
-var own = make(chan struct{}, 6)
+// own has a place for each test that may have a cluster of its own at a time, since each takes half a gigabyte, and ofMany
+// for each whose subtests share one: while these wait for their turn the cluster is taken, and those whose turn it is must
+// not wait for its place.
+var own, ofMany = make(chan struct{}, 5), make(chan struct{}, 2)
 
 // pooled returns a cluster without a scheduler, and with the controller of JobSets or without, an idle one if there is
 // one.
@@ -65,7 +67,6 @@ func pooled(jobSets bool) (*cluster, error) {
 // release gives a cluster back when its test has ended. One whose test has failed, or that cannot be made as it was, is
 // stopped.
 func (c *cluster) release(t *testing.T) {
-	defer func() { <-own }()
 	if err := c.KillSchedulers(); err != nil {
 		t.Error(err)
 	}

@@ -2,6 +2,7 @@ package integration
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,12 @@ func TestRanksLeaveARackBeforeItsMaintenance(t *testing.T) {
 	})
 	if early := time.Until(start); early > 11*time.Second {
 		t.Errorf("they had left %s before it starts, want 10 seconds or fewer", early)
+	}
+	for _, lease := range s.leasesOf("train") {
+		late := time.Duration((s.canary.worst() - 1) * float64(10*time.Second))
+		if slices.Contains(rack, lease.Node()) && lease.Status.Ended != nil && lease.Status.Ended.After(start.Add(late)) {
+			t.Errorf("Lease %s has ended at %s, after the maintenance has begun at %s", lease.Name, lease.Status.Ended, start)
+		}
 	}
 	eventually(t, "its message is to say so", func() error {
 		run, err := s.get("train")

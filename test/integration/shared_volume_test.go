@@ -21,7 +21,7 @@ func TestRunsThatShareAVolume(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
 	arguments["noticePeriod"] = "2s"
-	c := ownCluster(t, withoutElection, arguments)
+	c := clusterForMany(t, withoutElection, arguments)
 	(&site{cluster: c, t: t}).startScheduler()
 	for name, tell := range map[string]func(*site){"free": startsInTheZoneThatDoes, "full": cutsInTheZoneThatDoes,
 		"no zone": cutsInNoZone} {

@@ -99,7 +99,7 @@ func storyCluster(t *testing.T, s *story.Story) *cluster {
 	if s.Args == nil && s.Alone == "" {
 		return liveCluster(t)
 	}
-	c := ownCluster(t, withoutElection, s.Arguments())
+	c := clusterForMany(t, withoutElection, s.Arguments())
 	(&site{cluster: c, t: t}).startScheduler()
 	return c
 }
@@ -206,7 +206,7 @@ func (c *realCluster) Create(objects ...client.Object) error {
 // Change changes an object, and what is its status beside that.
 func (c *realCluster) Change(object client.Object, change func()) error {
 	ctx, key := c.s.t.Context(), client.ObjectKeyFromObject(object)
-	return within(patience, func() error {
+	return waitFor(c.s.t, "changing "+object.GetName(), patience, func() error {
 		if err := c.s.api.Get(ctx, key, object); err != nil {
 			return err
 		}
@@ -260,7 +260,9 @@ func (c *realCluster) Evict(pod string) error {
 func (c *realCluster) Kill() { c.s.killAfter(0) }
 
 // Until waits, as long as anything is waited for.
-func (c *realCluster) Until(check func() error) error { return within(patience, check) }
+func (c *realCluster) Until(check func() error) error {
+	return waitFor(c.s.t, "what a story waits for", patience, check)
+}
 
 // During looks again and again.
 func (c *realCluster) During(span time.Duration, check func() error) error {

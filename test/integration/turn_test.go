@@ -19,7 +19,7 @@ func TestTurns(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")
 	arguments["noticePeriod"], arguments["activationShield"] = "2s", "1h"
-	c := ownCluster(t, withoutElection, arguments)
+	c := clusterForMany(t, withoutElection, arguments)
 	(&site{cluster: c, t: t}).startScheduler()
 	for name, turn := range map[string]func(*site){
 		"victims": victims, "spares": sparesFirst, "steps": stepsInOrder, "no date": noDate, "known dates": knownDates,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -112,7 +113,9 @@ func ranksKnow(s *Teller) {
 			rqv1.LabelRun: "ranks", rqv1.LabelIndex: rank, rqv1.LabelGroupIndex: fmt.Sprint(i / 2),
 			rqv1.LabelCohort: "0", rqv1.LabelRole: "Active", rqv1.LabelEpoch: "0", rqv1.LabelRunUID: string(run.UID),
 		}, pod.Labels)
-		s.Same("who owns rank "+rank, run.UID, pod.OwnerReferences[0].UID)
+		owner := metav1.GetControllerOf(pod)
+		s.Same("rank "+rank+" has a controller", true, owner != nil)
+		s.Same("who owns rank "+rank, run.UID, owner.UID)
 	}
 }
 
