@@ -38,17 +38,24 @@ func (s *situation) endsInPlace(d *Deletion) bool {
 		f.Stands(pod.Spec.NodeName) && graceOf(&pod.Spec) <= f.longestGrace()
 }
 
-// untilOverdue returns when the first pod is overdue that is to end where it is; 0 when none is.
+// overdueRest is how long after a look the next is while pods are overdue that are there although they were deleted, or
+// could not be.
+const overdueRest = 5 * time.Second
+
+// untilOverdue returns when the first pod is overdue that is to end where it is; 0 when none is. Pods of others are never
+// told to, whatever they say.
 func untilOverdue(s *situation) time.Duration {
 	due := time.Duration(0)
 	for _, pod := range s.roster.ranks {
-		if !active(pod) {
+		if !active(pod) || rank.Theirs(pod) {
 			continue
 		}
 		if by, told := rank.GoesBy(pod); told {
-			if left := max(by.Add(overdue).Sub(s.facts.Now), time.Millisecond); due == 0 || left < due {
-				due = left
+			left := by.Add(overdue).Sub(s.facts.Now)
+			if left <= 0 {
+				left = overdueRest
 			}
+			due = Soonest(due, left)
 		}
 	}
 	return due

@@ -39,7 +39,7 @@ func TestWhatRanksOfAFailedRunHavePrintedStays(t *testing.T) {
 		"it has been told":                 {pod: "n1", edit: told(noon.Add(30 * time.Second)), after: time.Minute},
 		"it has been told and should have": {pod: "n1", edit: told(noon.Add(-20 * time.Second)), after: 10 * time.Second},
 		"it has been told and has not": {pod: "n1", edit: told(noon.Add(-30 * time.Second)),
-			want: "is deleted with 1 s"},
+			want: "is deleted with 1 s", after: 5 * time.Second}, // once again if it is still there then
 		"it has been told, and its Run is deleted": {pod: "n1", want: "is deleted with 20 s", edit: func(o *Observed) {
 			told(noon.Add(20 * time.Second))(o)
 			o.Run.DeletionTimestamp = &metav1.Time{Time: noon}

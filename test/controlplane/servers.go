@@ -83,9 +83,6 @@ func (c *ControlPlane) etcd() (*Process, error) {
 		"--listen-peer-urls=http://127.0.0.1:0", // a cluster of one has no peers
 		"--unsafe-no-fsync",                     // a crash of the machine may lose data; a crash of etcd does not
 		"--quota-backend-bytes=8589934592",
-		// A request fails after five seconds and two of these: on a busy machine it may wait for longer than 7 s.
-		"--election-timeout=5000",
-		"--heartbeat-interval=500",
 		"--log-level=warn",
 	)
 }

@@ -37,7 +37,7 @@ func main() {
 	state := flag.String("state", "", "what names the state of the code; results of one state add up")
 	logs := flag.String("logs", "logs/flakes", "the directory of results")
 	flag.StringVar(&p.tests.Match, "run", "", "a regular expression: only tests with such names run")
-	flag.IntVar(&p.tests.Parallel, "parallel", 14, "tests of a package that run at once")
+	flag.IntVar(&p.tests.Parallel, "parallel", 10, "tests of a package that run at once")
 	flag.DurationVar(&p.limit, "timeout", time.Hour, "the longest that the tests of one package may take")
 	flag.Parse()
 	if *state == "" || flag.NArg() > 0 {

@@ -50,7 +50,6 @@ type fleet struct {
 // that are deleted or out of service are replaced as ever. When the sign is gone all goes on: a single node with the
 // same sign is lost.
 func TestMassLoss(t *testing.T) {
-	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection,
 		map[string]any{"nodeLossGrace": massGrace, "nodeLossConditions": []string{brokenGPU}}),
 		massDomains, massSize, int32(4*massRuns*8))

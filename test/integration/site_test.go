@@ -74,7 +74,9 @@ func (s *site) close() {
 			s.t.Error(err)
 		}
 	}
-	err := s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
+	err := waitFor(s.t, "its Runs are to be deleted", limit, func() error { // one request may take longer than the server waits
+		return s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
+	})
 	if err == nil {
 		err = waitFor(s.t, "an empty site", limit, func() error {
 			s.finish(ctx, s.glance())
