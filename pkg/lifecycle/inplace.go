@@ -42,8 +42,8 @@ func (s *situation) endsInPlace(d *Deletion) bool {
 // could not be.
 const overdueRest = 5 * time.Second
 
-// untilOverdue returns when the first pod is overdue that is to end where it is; 0 when none is. Pods of others are never
-// told to, whatever they say.
+// untilOverdue returns when the first pod is overdue that is to end where it is; 0 when none is. Pods of others are
+// never told to, whatever they say.
 func untilOverdue(s *situation) time.Duration {
 	due := time.Duration(0)
 	for _, pod := range s.roster.ranks {

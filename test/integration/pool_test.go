@@ -31,9 +31,9 @@ var pool struct {
 	all []*cluster
 }
 
-// own has a place for each test that may have a cluster of its own at a time, since each takes half a gigabyte, and ofMany
-// for each whose subtests share one: while these wait for their turn the cluster is taken, and those whose turn it is must
-// not wait for its place.
+// own has a place for each test that may have a cluster of its own at a time, since each takes half a gigabyte, and
+// ofMany for each whose subtests share one: while these wait for their turn the cluster is taken, and those whose turn
+// it is must not wait for its place.
 var own, ofMany = make(chan struct{}, 5), make(chan struct{}, 2)
 
 // pooled returns a cluster without a scheduler, and with the controller of JobSets or without, an idle one if there is

@@ -74,7 +74,8 @@ func (s *site) close() {
 			s.t.Error(err)
 		}
 	}
-	err := waitFor(s.t, "its Runs are to be deleted", limit, func() error { // one request may take longer than the server waits
+	// One request may take longer than the API server waits.
+	err := waitFor(s.t, "its Runs are to be deleted", limit, func() error {
 		return s.api.DeleteAllOf(ctx, &rqv1.Run{}, client.InNamespace(s.namespace))
 	})
 	if err == nil {
