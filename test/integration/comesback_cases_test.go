@@ -84,7 +84,7 @@ var comebacks = map[string]comeback{
 	}, sign: func(s *site, _ string) { s.breaks("train-1", corev1.ResourceHealthStatusUnhealthy) },
 		undo: func(s *site, _ string) { s.breaks("train-1", corev1.ResourceHealthStatusHealthy) },
 		movable: func(s *site, was corev1.Pod) error {
-			if pod := s.podsOf("train")["train-1"]; pod.UID != was.UID || pod.DeletionTimestamp == nil {
+			if pod := s.podsOf("train")["train-1"]; pod.UID == was.UID && pod.DeletionTimestamp == nil {
 				return fmt.Errorf("it has not been told to go")
 			}
 			return nil
