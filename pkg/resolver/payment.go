@@ -2,6 +2,7 @@ package resolver
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -19,20 +20,79 @@ const (
 
 // pay has tickets that are cut be paid by others instead: by Runs of the same owner that have tickets and a lower
 // priority (R44). It does so once all that is cut is known: neither who is drawn depends on priorities, nor what
-// anybody else loses. Of one owner those of the highest priority come first; when its questions are used up the rest
-// pay themselves. It returns who pays, by the ticket.
+// anybody else loses. Each owner's payments are found as if no other's Runs paid. Where those of several owners do not
+// fit together, the owners drawn later pay themselves; where they free so much together that something else need not
+// be cut, that is taken back. Of one owner those of the highest priority come first; when its questions are used up the
+// rest pay themselves. It returns who pays, by the ticket.
 func (t *simulation) pay(drawn []int) map[int][]int {
-	paid := map[int][]int{}
+	asDrawn, all, owners, paid := t.chosen, t.chosen, 0, map[int][]int{}
 	for _, own := range t.ranksOf(drawn) {
-		t.left = t.share
-		for _, p := range own {
-			if by := t.payFor(p); len(by) > 0 {
-				paid[p] = by
-			}
+		t.chosen, t.left = slices.Clone(asDrawn), t.share
+		by := t.paymentsOf(own)
+		t.left = math.MaxInt
+		if len(by) == 0 {
+			continue
+		}
+		if t.chosen = all.changed(asDrawn, t.chosen); owners == 0 || t.fits() {
+			all = t.chosen
+			maps.Copy(paid, by)
+			owners++
 		}
 	}
-	t.left = math.MaxInt
+	if t.chosen = all; owners > 1 {
+		t.putBackUnpaid(drawn, paid)
+	}
 	return paid
+}
+
+// paymentsOf finds who pays for tickets of one owner.
+func (t *simulation) paymentsOf(own []int) map[int][]int {
+	paid := map[int][]int{}
+	for _, p := range own {
+		if by := t.payFor(p, paid); len(by) > 0 {
+			paid[p] = by
+		}
+	}
+	return paid
+}
+
+// putBackUnpaid takes back what is not needed once several owners' Runs have paid, in the order in which it is taken
+// back before. Who pays for a ticket goes with the others who do.
+func (t *simulation) putBackUnpaid(drawn []int, paid map[int][]int) {
+	for _, p := range drawn {
+		if by, ok := paid[p]; ok && t.putBackAll(by) {
+			delete(paid, p)
+		} else if !ok && t.chosen.has(p) && !pays(paid, p) {
+			t.putBack(p)
+		}
+	}
+	t.putBackUnneeded(nil)
+}
+
+// pays reports whether a ticket is among those who pay.
+func pays(paid map[int][]int, q int) bool {
+	for _, by := range paid {
+		if slices.Contains(by, q) {
+			return true
+		}
+	}
+	return false
+}
+
+// putBackAll takes back all that some tickets' Runs hold, unless the Run that waits would not fit then.
+func (t *simulation) putBackAll(tickets []int) bool {
+	before := t.chosen
+	t.chosen = slices.Clone(before)
+	for _, q := range tickets {
+		for _, part := range t.of[t.units[q].candidate] {
+			t.chosen.remove(part)
+		}
+	}
+	if t.fits() {
+		return true
+	}
+	t.chosen = before
+	return false
 }
 
 // ranksOf returns the tickets that are cut and have priorities, by owner in the order of drawing.
@@ -60,10 +120,10 @@ func (t *simulation) ranksOf(drawn []int) [][]int {
 	return out
 }
 
-// payFor has others pay for a ticket, if they free as many GPUs as it would, and the Run that waits fits with them in
-// its place and without any of them, or of what else is cut, it would not. What the ticket's Run has given up besides
-// it gets back as far as it can.
-func (t *simulation) payFor(p int) []int {
+// payFor has others pay for a ticket, if they free as many GPUs as it would, and without any of them would not, or the
+// Run that waits would not fit; and if nothing else that is cut, beside what others pay, becomes unneeded. What the
+// ticket's Run has given up besides it gets back as far as it can.
+func (t *simulation) payFor(p int, paid map[int][]int) []int {
 	order := t.payers(p)
 	if len(order) == 0 {
 		return nil
@@ -83,10 +143,10 @@ func (t *simulation) payFor(p int) []int {
 		}
 		return freed >= t.units[p].gpus && t.fits()
 	}
-	if paid := fewest(order, enough); len(paid) > 0 && enough(paid) {
+	if by := fewest(order, enough); len(by) > 0 && enough(by) {
 		t.putBackUnneededOf(t.units[p].candidate)
-		if !t.spareable(paid) && t.left > 0 {
-			return paid
+		if !t.spareable(by, paid) && t.left > 0 {
+			return by
 		}
 	}
 	t.chosen = before
@@ -157,12 +217,18 @@ func (t *simulation) putBackUnneededOf(candidate int) {
 	}
 }
 
-// spareable reports whether something is cut, beside some units, without which the Run that waits would fit as well.
-func (t *simulation) spareable(beside []int) bool {
+// spareable reports whether something is cut, beside some tickets, without which the Run that waits would fit as well.
+// Those who pay for one ticket are spared together.
+func (t *simulation) spareable(beside []int, paid map[int][]int) bool {
+	for _, p := range slices.Sorted(maps.Keys(paid)) {
+		if t.putBackAll(paid[p]) {
+			return true
+		}
+	}
 	for p := range t.units {
 		unit := &t.units[p]
 		switch {
-		case !t.chosen.has(p) || slices.Contains(beside, p):
+		case !t.chosen.has(p) || slices.Contains(beside, p) || pays(paid, p):
 			continue
 		case unit.action != rqv1.CutLottery && t.endsAll(unit.candidate):
 			continue // it goes with its Run

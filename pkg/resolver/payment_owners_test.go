@@ -34,7 +34,8 @@ func drawRanked(t *rapid.T) *state {
 }
 
 // Whatever one owner does with its priorities, the same tickets are drawn, others lose the same, and with the same
-// odds.
+// odds. They lose less where both have Runs that pay, and these free so much that something more need not be cut; and
+// something else of their own where what both would lose does not fit together.
 func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 	paid := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,45 +44,83 @@ func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 			s = drawRanked(t)
 		}
 		w := s.domain(t)
-		other := slices.Clone(s.candidates)
-		for i := range other {
-			if other[i].Owner != "org:a" {
-				continue
-			}
-			other[i].Priority = nil
-			if p := rapid.Int32Range(-1, 2).Draw(t, "another priority"); rapid.Bool().Draw(t, "has another class") {
-				other[i].Priority = &p
+		none := slices.Clone(s.candidates)
+		for i := range none {
+			if none[i].Owner == "org:a" {
+				none[i].Priority = nil
 			}
 		}
 		ofOthers := func(set []rqv1.Conflict) []rqv1.Conflict {
 			return slices.DeleteFunc(slices.Clone(set), func(c rqv1.Conflict) bool { return c.Owner == "org:a" })
 		}
 		set, how, ok := Odds(w, s.candidates)
-		set2, how2, ok2 := Odds(w, other)
-		if diff := cmp.Diff([]any{ofOthers(set), how, ok}, []any{ofOthers(set2), how2, ok2}); diff != "" {
-			t.Fatalf("what is published of others (-by some priorities +by others):\n%s", diff)
+		set2, how2, ok2 := Odds(w, none)
+		if diff := cmp.Diff([]any{ofOthers(set2), how2, ok2}, []any{ofOthers(set), how, ok}); diff != "" {
+			t.Fatalf("what is published of others (-without priorities +with):\n%s", diff)
 		}
 		seed := nonce(rapid.IntRange(0, 1<<20).Draw(t, "seed"))
-		by := func(candidates []Candidate, published []rqv1.Conflict) ([]Ticket, []rqv1.Cut, bool) {
+		by := func(candidates []Candidate, published []rqv1.Conflict) Plan {
 			trial := newSimulation(w, within(candidates, published))
 			defer trial.restore()
-			plan, ok := trial.resolve(newDraw(seed, newUrn(trial.tickets())), published)
+			plan, _ := trial.resolve(newDraw(seed, newUrn(trial.tickets())), published)
 			for _, d := range plan.Draws {
 				paid += len(d.PaidBy)
 			}
-			return ticketsOf(plan.Draws), slices.DeleteFunc(plan.Cuts, func(c rqv1.Cut) bool {
-				return strings.HasSuffix(c.Run.Namespace, "-a")
-			}), ok
+			return plan
 		}
-		draws, cuts, ok := by(s.candidates, set)
-		draws2, cuts2, ok2 := by(other, set2)
-		if diff := cmp.Diff([]any{draws, cuts, ok}, []any{draws2, cuts2, ok2}); diff != "" {
-			t.Fatalf("who is drawn, and what others lose (-by some priorities +by others):\n%s", diff)
+		with, without := by(s.candidates, set), by(none, set2)
+		if diff := cmp.Diff(ticketsOf(without.Draws), ticketsOf(with.Draws)); diff != "" {
+			t.Fatalf("who is drawn (-without priorities +with):\n%s", diff)
+		}
+		was, is := others(without.Cuts), others(with.Cuts)
+		if diff := cmp.Diff(was, is); diff != "" && !lessIsCut(s.candidates, was, is) &&
+			enough(w, s.candidates, slices.Concat(was, ofA(with.Cuts))) {
+			t.Fatalf("what others lose (-without priorities +with):\n%s", diff)
 		}
 	})
 	if paid == 0 {
 		t.Error("nobody has paid for another")
 	}
+}
+
+// ofA are the cuts of owner a, and others all others.
+func ofA(cuts []rqv1.Cut) []rqv1.Cut {
+	return slices.DeleteFunc(slices.Clone(cuts), func(c rqv1.Cut) bool { return !strings.HasSuffix(c.Run.Namespace, "-a") })
+}
+
+func others(cuts []rqv1.Cut) []rqv1.Cut {
+	return slices.DeleteFunc(slices.Clone(cuts), func(c rqv1.Cut) bool { return strings.HasSuffix(c.Run.Namespace, "-a") })
+}
+
+// lessIsCut reports whether cuts take nothing that others do not.
+func lessIsCut(candidates []Candidate, was, is []rqv1.Cut) bool {
+	held := map[string]int{}
+	for _, c := range changes(candidates, Plan{Cuts: was}) {
+		for _, h := range c.holds {
+			held[c.run+h.Node] += h.GPUs
+		}
+	}
+	for _, c := range changes(candidates, Plan{Cuts: is}) {
+		for _, h := range c.holds {
+			if held[c.run+h.Node] -= h.GPUs; held[c.run+h.Node] < 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// enough reports whether the Run that waits fits after some cuts.
+func enough(w Feasibility, candidates []Candidate, cuts []rqv1.Cut) bool {
+	done := changes(candidates, Plan{Cuts: cuts})
+	for _, c := range done {
+		w.Free(c.holds)
+	}
+	fits := w.Fits()
+	for _, c := range done {
+		w.Hold(c.holds)
+	}
+	return fits
 }
 
 // The highest priority is saved first, whoever was drawn first.
@@ -205,4 +244,67 @@ func TestOddsWhereOnlySomePaymentsAreWorkedOut(t *testing.T) {
 		t.Fatalf("odds are %q, %v: %v", how, ok, err)
 	}
 	checkFrequencies(t, w, candidates, set, 1000, func(float64) float64 { return 3 * within })
+}
+
+// TestOwnersPayAsIfNoOtherPaid: a's large Run is paid by two, without one of which the Run that waits would fit since
+// b's payer frees more than what b was drawn for. What b loses is the same as when a has no priorities.
+func TestOwnersPayAsIfNoOtherPaid(t *testing.T) {
+	for _, ranked := range []bool{true, false} {
+		l := newLot(9, 4)
+		candidates := []Candidate{holder(l, "b", "b12", 12, 0, 1), holder(l, "b", "b8", 8, 1, 1),
+			holder(l, "a", "a4", 4, 0, 1), holder(l, "a", "a4too", 4, 0, 1), holder(l, "a", "a8", 8, 1, 1)}
+		want := []string{"a4", "a4too", "b12"}
+		if !ranked {
+			for i := range 3 {
+				candidates[2+i].Priority = nil
+			}
+			want = []string{"a8", "b12"}
+		}
+		w := &domain{free: map[string]int{}, pods: 4, each: 4}
+		set, how, _ := Odds(w, candidates)
+		for n := range 100 {
+			plan, _ := Resolve(w, candidates, set, nonce(n))
+			if d := ticketsOf(plan.Draws); len(d) != 2 || d[0].Run.Name+d[1].Run.Name != "a8b8" {
+				continue
+			}
+			if diff := cmp.Diff(want, ends(plan.Cuts)); diff != "" {
+				t.Errorf("ended, a with priorities: %v (-want +got):\n%s", ranked, diff)
+			}
+			if found := Verify(record(set, how, nonce(n), plan)); len(found) > 0 {
+				t.Errorf("the record is not valid: %q", found)
+			}
+			break
+		}
+	}
+}
+
+// TestWhatSeveralOwnersPayTooMuch: two owners' payers free 4 GPUs each more than what was drawn of them, which is as
+// much as c was drawn for: c is spared.
+func TestWhatSeveralOwnersPayTooMuch(t *testing.T) {
+	l := newLot(14, 4)
+	candidates := []Candidate{holder(l, "a", "a8", 8, 1, 1), holder(l, "a", "a12", 12, 0, 1),
+		holder(l, "b", "b8", 8, 1, 1), holder(l, "b", "b12", 12, 0, 1), holder(l, "c", "c8", 8, 0, 1)}
+	w := &domain{free: map[string]int{}, pods: 6, each: 4}
+	set, how, _ := Odds(w, candidates)
+	seen := false
+	for n := range 100 {
+		plan, _ := Resolve(w, candidates, set, nonce(n))
+		drawn := map[string]bool{}
+		for _, d := range plan.Draws {
+			drawn[d.Run.Name] = true
+		}
+		if len(drawn) != 3 || !drawn["a8"] || !drawn["b8"] || !drawn["c8"] {
+			continue
+		}
+		seen = true
+		if diff := cmp.Diff([]string{"a12", "b12"}, ends(plan.Cuts)); diff != "" {
+			t.Errorf("ended after %v (-want +got):\n%s", ticketsOf(plan.Draws), diff)
+		}
+		if found := Verify(record(set, how, nonce(n), plan)); len(found) > 0 {
+			t.Errorf("the record is not valid: %q", found)
+		}
+	}
+	if !seen {
+		t.Error("no draw of a8, b8 and c8")
+	}
 }

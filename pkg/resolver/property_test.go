@@ -55,7 +55,7 @@ func checkPlan(t *rapid.T, w Feasibility, candidates []Candidate, plan Plan) {
 	if len(plan.Cuts) > 0 && w.Fits() {
 		t.Errorf("%d cuts, although the Run fits without", len(plan.Cuts))
 	}
-	done := changes(candidates, plan.Cuts)
+	done := changes(candidates, plan)
 	freed := 0
 	for _, c := range done {
 		w.Free(c.holds)

@@ -174,6 +174,15 @@ func (s set) add(units ...int) {
 	}
 }
 
+// changed is a set with what has changed from one set to another.
+func (s set) changed(from, to set) set {
+	out := slices.Clone(s)
+	for i := range out {
+		out[i] = out[i]&^(from[i]&^to[i]) | to[i]&^from[i]
+	}
+	return out
+}
+
 func (s set) appendTo(key []byte) []byte {
 	for _, word := range s {
 		key = binary.LittleEndian.AppendUint64(key, word)

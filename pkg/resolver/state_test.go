@@ -76,8 +76,9 @@ func (s *state) domain(t *rapid.T) *domain {
 }
 
 // change is one thing that a plan does, stated without the resolver: what it frees, and what it is called when it alone
-// is left undone. Steps are separate, the last one of a Run first in undoing.
+// is left undone. Steps are separate, the last one of a Run first in undoing; who pays for one ticket goes together.
 type change struct {
+	run   string
 	name  string
 	holds []Holding
 	// alone says that it can be left undone while the others are carried out.
@@ -85,27 +86,38 @@ type change struct {
 }
 
 // changes reads a plan as those who carry it out do.
-func changes(candidates []Candidate, cuts []rqv1.Cut) []change {
+func changes(candidates []Candidate, plan Plan) []change {
 	var out []change
-	for _, c := range cuts {
+	paid := map[string][]Holding{}
+	for _, c := range plan.Cuts {
 		own := candidates[slices.IndexFunc(candidates, func(t Candidate) bool { return t.Run == c.Run && t.UID == c.UID })]
 		called := fmt.Sprintf("%s of %s", c.Action, c.Run.Name)
 		switch c.Action {
 		case rqv1.CutDropSpare:
 			for _, s := range own.Spares {
 				if slices.Contains(c.Spares, int32(s.Index)) {
-					out = append(out, change{fmt.Sprint(called, s.Index), s.Holds, true})
+					out = append(out, change{own.Run.Name, fmt.Sprint(called, s.Index), s.Holds, true})
 				}
 			}
 		case rqv1.CutShrink:
 			for _, s := range own.Steps {
 				if s.Width >= int(*c.Width) {
-					out = append(out, change{fmt.Sprint(called, s.Width), s.Holds, s.Width == int(*c.Width)})
+					out = append(out, change{own.Run.Name, fmt.Sprint(called, s.Width), s.Holds, s.Width == int(*c.Width)})
 				}
 			}
 		case rqv1.CutLottery:
-			out = append(out, change{called, everything(own), true})
+			if i := slices.IndexFunc(plan.Draws, func(d rqv1.Draw) bool {
+				return slices.Contains(d.PaidBy, own.Run)
+			}); i >= 0 {
+				called = fmt.Sprintf("%s of those who pay for %s", c.Action, plan.Draws[i].Run.Name)
+				paid[called] = append(paid[called], everything(own)...)
+				continue
+			}
+			out = append(out, change{own.Run.Name, called, everything(own), true})
 		}
+	}
+	for _, called := range slices.Sorted(maps.Keys(paid)) {
+		out = append(out, change{"", called, paid[called], true})
 	}
 	return out
 }

@@ -77,13 +77,15 @@ func (v *verifier) checkForm(i int, c *rqv1.Cut) {
 	}
 }
 
-// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut, or paid for.
+// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut, or paid for. Who
+// pays for other draws may free so much more that it is spared.
 func (v *verifier) checkLast(cut map[entryKey]bool) {
 	draws := v.lottery.Draws
 	if len(draws) == 0 {
 		return
 	}
-	if last := draws[len(draws)-1]; len(last.PaidBy) == 0 && !cut[entryKey{last.Run, rqv1.CutLottery}] {
+	paid := slices.ContainsFunc(draws, func(d rqv1.Draw) bool { return len(d.PaidBy) > 0 })
+	if last := draws[len(draws)-1]; !paid && !cut[entryKey{last.Run, rqv1.CutLottery}] {
 		v.say("Draw %d, the last, is %s, which is not cut, although drawing stops with the first ticket that is enough.",
 			len(draws), name(last.Run))
 	}

@@ -269,7 +269,8 @@ class Check {
       this.show("Nothing was cut.");
     }
     const last = this.draws.at(-1);
-    if (last && (last.paidBy ?? []).length === 0 && !this.endsByLottery(last.run)) {
+    const paid = this.draws.some((draw) => (draw.paidBy ?? []).length > 0); // payers may free more than was drawn
+    if (last && !paid && !this.endsByLottery(last.run)) {
       this.wrong(`The last draw, ${nameOf(last.run)}, is not cut: drawing stops with the first ticket that is enough.`);
     }
   }
