@@ -1,14 +1,10 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -132,54 +128,4 @@ func (s *site) domainOf(name string) string {
 		s.t.Fatal(err)
 	}
 	return node.Labels["fabric.domain"]
-}
-
-// TestRequeuedRunKeepsItsRoom takes a node from a Run that cannot go on without it: a younger Run that waits does not
-// get the room of its other ranks, and it starts there again when a node has come.
-func TestRequeuedRunKeepsItsRoom(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 2, 100)
-	s.submit("old", 16, inPods(8), inGroups(16), func(r *rqv1.Run) {
-		r.Spec.Runtime = &rqv1.RunRuntime{Checkpoint: &metav1.Duration{Duration: time.Minute}}
-		endsFirst(r)
-	})
-	s.await("old", rqv1.RunRunning, "bound 16 GPUs")
-	s.submit("young", 8)
-	s.await("young", rqv1.RunPending, "short by 8")
-	pods := s.podsOf("old")
-	kept := pods["old-1"].Spec.NodeName
-	s.strike(pods["old-0"].Spec.NodeName)
-	eventually(t, "the Run is to be requeued", func() error {
-		run, err := s.get("old")
-		if err != nil {
-			return err
-		}
-		if run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
-			return fmt.Errorf("it is %s: %s", run.Status.Phase, run.Status.Message)
-		}
-		return nil
-	})
-	throughout(t, 3*time.Second, "the younger Run is to wait", func() error {
-		run, err := s.get("young")
-		if err != nil {
-			return err
-		}
-		return is(run, rqv1.RunPending, "")
-	})
-	s.load(*s.node("d0-2", "d0"))
-	eventually(t, "the Run is to start again", func() error {
-		run, err := s.get("old")
-		if err != nil {
-			return err
-		}
-		if err := is(run, rqv1.RunRunning, "bound 16 GPUs"); err != nil {
-			return err
-		}
-		if s.nodesOf("old")[strings.TrimPrefix(kept, s.namespace+"-")] == 0 {
-			return errors.New("it runs elsewhere")
-		}
-		return nil
-	})
-	s.await("young", rqv1.RunPending, "short by 8")
-	s.settled()
 }

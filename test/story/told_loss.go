@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -24,6 +26,7 @@ func lossStories() []Story {
 			nodeDeleted(s, 2, rqv1.RunRunning, "bound 16 GPUs", Checkpointed(time.Minute))
 		}},
 		{Name: "cordon-is-no-loss", Play: cordonIsNoLoss},
+		{Name: "requeued-keeps-its-room", Play: requeuedKeepsItsRoom},
 	}
 }
 
@@ -104,4 +107,29 @@ func cordonIsNoLoss(s *Teller) {
 		}
 		return s.Still("guarded", rqv1.RunRunning, "bound 16 GPUs")()
 	})
+}
+
+// requeuedKeepsItsRoom takes a node from a Run that cannot go on without it: a younger Run that waits does not get
+// what the Run had besides, and it starts there again as soon as it can (R22).
+func requeuedKeepsItsRoom(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("old", 16, InPods(8), InGroups(16), Checkpointed(time.Minute))
+	s.Says("old", rqv1.RunRunning, "bound 16 GPUs")
+	s.Submit("young", 8)
+	s.Says("young", rqv1.RunPending, "short by 8")
+	lost, kept := s.On("old-0"), s.On("old-1")
+	s.Lose(lost)
+	s.Until("the Run is to be requeued, its room kept", func() error {
+		run := s.Run("old")
+		if run.Status.Phase != rqv1.RunPending || !meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionRoomKept) {
+			return fmt.Errorf("it is %s: %s", run.Status.Phase, run.Status.Message)
+		}
+		return nil
+	})
+	s.Never(3*time.Second, "the younger Run is to wait", s.Still("young", rqv1.RunPending, "short by 8"))
+	s.Node("d0-2", "d0")
+	s.Says("old", rqv1.RunRunning, "bound 16 GPUs")
+	s.Holds("old", Places{kept: 8, "d0-2": 8})
+	s.Says("young", rqv1.RunPending, "short by 8")
 }
