@@ -193,3 +193,49 @@ func TestMoneyOutlivesItsNamespace(t *testing.T) {
 		t.Errorf("the Run that was running has spent %s, and not between %s and %s", got, least, most)
 	}
 }
+
+// everSpent adds up what the site's Leases spent of an envelope, from what was ever seen of them. It is an error while
+// one of them is open.
+func (s *site) everSpent(payer, envelope string) (budget.Spend, error) {
+	s.ledger.mutex.Lock()
+	defer s.ledger.mutex.Unlock()
+	sum := budget.Spend(0)
+	for _, lease := range s.ledger.leases[s.namespace] {
+		if lease.Spec.Payer.Budget != payer || lease.Spec.PaidByEnvelope != envelope {
+			continue
+		}
+		if !lease.Status.Closed {
+			return 0, fmt.Errorf("Lease %s is open", lease.Name)
+		}
+		rate, err := budget.ParseRate(lease.Spec.Payer.Rate)
+		if err != nil {
+			return 0, err
+		}
+		seconds := lease.Status.Ended.Unix() - lease.Spec.Start.Unix()
+		sum += budget.Spend(int64(lease.Spec.Slice.Nodes[0].GPUs) * int64(rate) * seconds)
+	}
+	return sum, nil
+}
+
+// awaitSpent waits until nothing is charged to an owner's Budget any more, and its GPU-hours are what all Leases that
+// the site ever had add up to, whether they are still there or not (I8, R9).
+func (s *site) awaitSpent(path string) {
+	s.t.Helper()
+	eventually(s.t, "the GPU-hours of "+path, func() error {
+		status, err := s.statusOf(path)
+		if err != nil {
+			return err
+		}
+		for i := range status.Envelopes {
+			e := &status.Envelopes[i]
+			spent, err := s.everSpent(s.budgetFor(path).Name, e.Name)
+			if err != nil {
+				return err
+			}
+			if got := e.GPUHours.Spent; got != spent.String() {
+				return fmt.Errorf("envelope %s has spent %s by its status and %s by its Leases", e.Name, got, spent)
+			}
+		}
+		return nil
+	})
+}

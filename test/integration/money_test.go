@@ -37,6 +37,11 @@ func (s *site) from(most int32, sponsors ...string) func(*rqv1.Run) {
 	}
 }
 
+// lasting gives a Run a maxDuration.
+func lasting(d time.Duration) func(*rqv1.Run) {
+	return func(r *rqv1.Run) { r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: d}} }
+}
+
 // envelope is an envelope of the site's flavor.
 func (s *site) envelope(name string, concurrency int32, changes ...func(*rqv1.Envelope)) rqv1.Envelope {
 	e := rqv1.Envelope{Name: name, Flavor: s.flavor, Concurrency: concurrency}
@@ -44,6 +49,11 @@ func (s *site) envelope(name string, concurrency int32, changes ...func(*rqv1.En
 		change(&e)
 	}
 	return e
+}
+
+// hours bounds an envelope's GPU-hours.
+func hours(most int64) func(*rqv1.Envelope) {
+	return func(e *rqv1.Envelope) { e.MaxGPUHours = &most }
 }
 
 // lends has an envelope lend to owners below the site's own; at most so many GPUs unless 0.
@@ -57,11 +67,6 @@ func (s *site) lends(most int32, to ...string) func(*rqv1.Envelope) {
 			e.Lending.MaxConcurrency = &most
 		}
 	}
-}
-
-// in has an envelope pay only on nodes with a label.
-func in(key, value string) func(*rqv1.Envelope) {
-	return func(e *rqv1.Envelope) { e.Selector = map[string]string{key: value} }
 }
 
 // budgetFor is the Budget of an owner below the site's own, with changes.

@@ -41,6 +41,9 @@ func Shows(condition corev1.NodeConditionType, status corev1.ConditionStatus) No
 // Without takes a label off a node.
 func Without(label string) NodeChange { return func(n *corev1.Node) { delete(n.Labels, label) } }
 
+// Labelled puts a label on a node.
+func Labelled(key, value string) NodeChange { return func(n *corev1.Node) { n.Labels[key] = value } }
+
 // Annotated puts an annotation on a node.
 func Annotated(key, value string) NodeChange {
 	return func(n *corev1.Node) { n.Annotations[key] = value }

@@ -72,7 +72,8 @@ func (s *Story) Parsed() (*config.Args, error) {
 // All returns all stories, in order of their names.
 func All() []Story {
 	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(),
-		refusedStories(), turnStories(), editStories())
+		refusedStories(), turnStories(), editStories(),
+		moneyStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

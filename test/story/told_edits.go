@@ -105,13 +105,9 @@ func editedWhileItPays(s *Teller, family bool, change func(*rqv1.Budget), cause 
 }
 
 // Overdrawn waits until the condition of a Budget that is overdrawn has a status and a reason, told by an event too.
-func (s *Teller) Overdrawn(path string, status metav1.ConditionStatus, reason string) {
+func (s *Teller) Overdrawn(path string, status metav1.ConditionStatus, reason string) *metav1.Condition {
 	s.T.Helper()
-	name := s.short(s.BudgetName(path))
-	s.Until("Budget "+name+" is to say that it is overdrawn: "+string(status), func() error {
-		return told(s.IsBudget(path).Status.Conditions, rqv1.ConditionOverdrawn, status, reason)
-	})
-	s.Told("Budget", name, reason, "")
+	return s.BudgetSays(path, rqv1.ConditionOverdrawn, status, reason)
 }
 
 // InOverdraft waits until a Run's condition of overdraft has a status and a reason, told by an event too.
