@@ -19,9 +19,11 @@ type gang struct {
 	run *rqv1.Run // nil when only pods or Leases of it have been seen yet
 	// full is the shape that the Run asks for, and demand the one at the width that it has at the moment: planned or
 	// granted.
-	full, demand   plan.Demand
-	shape          *plan.Refusal // why the Run has no demand
-	resource       string        // what its pods request as GPUs
+	full, demand plan.Demand
+	shape        *plan.Refusal // why the Run has no demand
+	// shapedFor is what there was of its flavor when its shape was worked out.
+	shapedFor      *topology.Blocks
+	resource       string // what its pods request as GPUs
 	active, spares squad
 	// standIns is how many of the members are.
 	standIns int

@@ -65,18 +65,6 @@ func (t *nodeTable) nodeFlavor(name string) string {
 	return ""
 }
 
-// largestNode returns the number of GPUs of the largest node of a flavor; 0 when there is none.
-func (t *nodeTable) largestNode(flavor string) int {
-	largest := 0
-	of := t.resourceOf(flavor)
-	for size, nodes := range t.sizes[flavor] {
-		if nodes > 0 && size.resource == of {
-			largest = max(largest, size.gpus)
-		}
-	}
-	return largest
-}
-
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.
 func (t *nodeTable) gpusOfAll(flavor string) int {
 	total := 0

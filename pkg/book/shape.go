@@ -9,6 +9,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // shaper works out what gangs ask for.
@@ -40,7 +41,7 @@ func (z *shaper) reshape(g *gang) {
 		g.resource = of
 	}
 	was := g.shape
-	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.nodes.largestNode(g.run.Spec.Resources.GPUType))
+	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.fleetFor(g))
 	g.full.Beside = beside
 	if mistaken := z.mistaken(g, of); mistaken != nil {
 		g.shape = mistaken
@@ -67,6 +68,23 @@ func (z *shaper) reshape(g *gang) {
 		g.asked = true  // nor asked who pays
 		z.waiting.remove(g)
 	}
+}
+
+// fleetFor returns what there is of the flavor of a gang while nobody holds any, and notes that it is shaped for that.
+func (z *shaper) fleetFor(g *gang) *topology.Blocks {
+	g.shapedFor = z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType)
+	return g.shapedFor
+}
+
+// resized reports whether a gang that has no pods yet would have pods of another size on the nodes that there are by
+// now: until the first of them is there nothing fixes it (R14).
+func (z *shaper) resized(g *gang) bool {
+	if g.active.present+g.spares.present > 0 || g.started() ||
+		g.shapedFor == z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType) {
+		return false
+	}
+	d, refusal := plan.DemandOf(&g.run.Spec, z.nodes.podGPUs(podOf(g.run)), z.fleetFor(g))
+	return refusal == nil && d.GPUsPerPod != g.full.GPUsPerPod
 }
 
 // mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is
@@ -109,7 +127,7 @@ func (z *shaper) demandOf(g *gang) {
 		if z.reshape(g); g.complete() && !g.over() {
 			z.waiting.wake(g)
 		}
-	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) {
+	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) || z.resized(g) {
 		z.reshape(g)
 	}
 }

@@ -23,7 +23,7 @@ func (b *Book) FleetSummary() published.Fleet {
 		for _, room := range b.fleet.CountsOf(flavor) {
 			out.Domains = append(out.Domains, published.Domain{Values: slices.Clone(room.Values), GPUType: flavor,
 				GPUs: room.GPUs, Free: room.Free, Promised: in[[2]string{room.Key, flavor}],
-				Nodes: room.Nodes, OutOfService: room.Unschedulable})
+				Nodes: room.Nodes, OutOfService: room.Unschedulable, NodesByGPUs: room.Sizes})
 		}
 	}
 	slices.SortFunc(out.Domains, published.Compare)

@@ -24,7 +24,8 @@ func TestTheFleetInNumbers(t *testing.T) {
 		}
 		s.fleet("d0", 2)
 		s.setBudget("a", "org:a", 64)
-		d0 := published.Domain{Values: []string{"d0"}, GPUType: flavor, GPUs: 16, Free: 16, Nodes: 2}
+		d0 := published.Domain{Values: []string{"d0"}, GPUType: flavor, GPUs: 16, Free: 16, Nodes: 2,
+			NodesByGPUs: map[int]int{8: 2}}
 		is("nothing runs", d0)
 		s.submit("run0", "org:a", 1, 2, 8)
 		s.work()

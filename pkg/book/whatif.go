@@ -58,8 +58,8 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 // newcomer returns the gang of a Run that has just been submitted.
 func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
-	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)),
-		q.nodes.largestNode(run.Spec.Resources.GPUType))
+	g.shapedFor = q.fleet.Whole(run.Spec.Resources.GPUType)
+	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), g.shapedFor)
 	if mistaken := q.nodes.mistaken(podOf(run), g.full); mistaken != nil {
 		g.shape = mistaken
 	}
@@ -153,6 +153,8 @@ type Outlook struct {
 	Changes []Change
 	// NotAsked are the scheduling rules that its pods use and that nobody has been asked about.
 	NotAsked []string
+	// Remarks are what there is to say of its shape.
+	Remarks []string
 }
 
 // Change is a change to a Run that would make it start now.

@@ -23,7 +23,7 @@ func breathing(edit func(*Observed)) Observed {
 		o.Run.Spec.Resources.TotalGPUs = 16
 		o.Run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 48, StepGPUs: 16}
 		o.Run.Status = rqv1.RunStatus{ObservedGeneration: 3, Phase: rqv1.RunRunning, Message: "bound 16 GPUs",
-			Width:   &rqv1.RunWidth{Min: 16, Max: 48, Desired: 48, Granted: 16, Allocated: 16},
+			GPUsPerPod: 8, Width: &rqv1.RunWidth{Min: 16, Max: 48, Desired: 48, Granted: 16, Allocated: 16},
 			Funding: &rqv1.RunFundingStatus{OwnedGPUs: 16},
 			Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started",
 				Message:            "bound 16 GPUs",

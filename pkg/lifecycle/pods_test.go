@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // A Run that was there before admission refused it may have a template that says what only the scheduler says.
@@ -128,7 +129,7 @@ func TestARunOfOnePodHasNoService(t *testing.T) {
 			spec.Owner = o.Run.Spec.Owner
 			spec.Resources.GPUType, spec.Resources.TotalGPUs = o.Run.Spec.Resources.GPUType, 8
 			o.Run.Spec = spec
-			o.Demand, o.Shape = plan.DemandOf(&spec, 0, 8)
+			o.Demand, o.Shape = plan.DemandOf(&spec, 0, topology.NewBlocks(map[int]int{8: 64}))
 		})
 		d := Decide(o)
 		if len(d.Create) == 0 {

@@ -34,6 +34,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 		next.Width.Allocated, next.Width.Pending = allocated(s), change(s)
 		next.Funding = fundingOf(s.facts)
 	}
+	setPodSize(next, s)
 	next.Ready = s.ready.count
 	setPhase(c, s.phase, reason, message)
 	setOverdraft(c)
@@ -68,6 +69,17 @@ func fresh(s *situation) bool {
 	_, _, short := f.cutShort(f.Run)
 	return f.Shape == nil && f.Refusal == nil && f.Problem == "" && !short && !f.Priority.Missing &&
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
+}
+
+// setPodSize says how many GPUs each pod has, and what stands by in each group (R14). Of a Run that has no pods any more
+// and is to start again, the size may change.
+func setPodSize(next *rqv1.RunStatus, s *situation) {
+	switch d := s.width.shape; {
+	case s.phase == rqv1.RunRunning && s.facts.Shape == nil:
+		next.GPUsPerPod, next.SparesPerGroup = int32(d.GPUsPerPod), int32(d.SparesPerGroup*d.GPUsPerPod)
+	case s.phase == rqv1.RunPending && len(s.facts.Pods) == 0:
+		next.GPUsPerPod, next.SparesPerGroup = 0, 0
+	}
 }
 
 // allocated returns the GPUs of bound active pods that have not ended. Those that are shrunk away hold theirs until

@@ -51,40 +51,55 @@ func (d Demand) Group(p rank.Part) int {
 	return d.GroupOf(p.Index)
 }
 
-// DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none;
-// nodeGPUs is the number of GPUs of the largest node of the flavor, 0 when there is no such node. A Run of a fixed pod
-// size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused. A malleable Run that
-// desires less than its total has the shape of that width.
-func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal) {
+// DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none; fleet
+// is what there is of the flavor while nobody holds any. A Run of a fixed pod size has a shape whatever the nodes are;
+// otherwise a Run of an unknown flavor is refused. A malleable Run that desires less than its total has the shape of
+// that width. A spare replaces a pod: spares are rounded up to whole pods (R14).
+func DemandOf(spec *rqv1.RunSpec, templateGPUs int, fleet *topology.Blocks) (Demand, *Refusal) {
 	d := Demand{Owner: spec.Owner, Flavor: spec.Resources.GPUType}
-	total := int(spec.Resources.TotalGPUs)
-	group := total
 	if l := spec.Locality; l != nil {
-		if l.GroupGPUs != nil {
-			group = int(*l.GroupGPUs)
-			d.Confined = true
-		}
+		d.Confined = l.GroupGPUs != nil
 		d.OneDomain = l.AllowCrossGroupSpread != nil && !*l.AllowCrossGroupSpread
 	}
-	spares := int(spec.GroupSpares())
-	widths := []int{total, group}
+	switch {
+	case spec.Resources.GPUsPerPod != nil:
+		return d.inPods(spec, int(*spec.Resources.GPUsPerPod))
+	case templateGPUs > 0:
+		return d.inPods(spec, templateGPUs)
+	case fleet.Largest() == 0:
+		return d, UnknownType(d)
+	}
+	return d.inPods(spec, d.podSize(spec, fleet))
+}
+
+// widthsOf returns the widths of a Run, of which each is a whole number of pods: its total and the size of a group
+// first.
+func widthsOf(spec *rqv1.RunSpec) []int {
+	total := int(spec.Resources.TotalGPUs)
+	widths := []int{total, total}
+	if l := spec.Locality; l != nil && l.GroupGPUs != nil {
+		widths[1] = int(*l.GroupGPUs)
+	}
 	if m := spec.Malleable; m != nil {
 		widths = append(widths, int(m.MinTotalGPUs), int(m.StepGPUs))
 	}
-	widths = append(widths, spares)
-	size, refusal := podSize(spec, d, widths, templateGPUs, nodeGPUs)
-	if refusal != nil {
-		return d, refusal
-	}
+	return widths
+}
+
+// inPods returns the shape of a Run whose pods have a size.
+func (d Demand) inPods(spec *rqv1.RunSpec, size int) (Demand, *Refusal) {
+	widths := widthsOf(spec)
 	if spec.Opportunistic {
-		return shardsOf(spec, d, size, widths)
+		return d.inShards(spec, size, widths)
 	}
+	total, group := widths[0], widths[1]
 	if !divides(size, widths) || total%group != 0 {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: total,
-			Message: indivisible(spec, size, total, group, spares)}
+			Message: indivisible(spec, size, total, group)}
 	}
 	d.GPUsPerPod = size
-	d.Groups, d.PodsPerGroup, d.SparesPerGroup = total/group, group/size, spares/size
+	d.Groups, d.PodsPerGroup = total/group, group/size
+	d.SparesPerGroup = (int(spec.GroupSpares()) + size - 1) / size
 	d.LeastPods = d.Pods()
 	if m := spec.Malleable; m != nil {
 		d.LeastPods, d.StepPods = int(m.MinTotalGPUs)/size, int(m.StepGPUs)/size
@@ -93,9 +108,9 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs, nodeGPUs int) (Demand, *Refusal)
 	return d, nil
 }
 
-// shardsOf returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own,
+// inShards returns the shape of an opportunistic Run: as many shards of one pod as it desires, each a group of its own,
 // any number of which may run (R15).
-func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Refusal) {
+func (d Demand) inShards(spec *rqv1.RunSpec, size int, widths []int) (Demand, *Refusal) {
 	desired := int(spec.Desired())
 	if l := spec.Locality; l != nil && l.GroupGPUs != nil && int(*l.GroupGPUs) != size || !divides(size, widths) {
 		return d, &Refusal{Reason: Indivisible, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: desired,
@@ -108,40 +123,18 @@ func shardsOf(spec *rqv1.RunSpec, d Demand, size int, widths []int) (Demand, *Re
 	return d, nil
 }
 
-// podSize returns the GPUs of one pod: what the Run says, else what its template requests, else the largest size that
-// divides every width and fits a node (R14).
-func podSize(spec *rqv1.RunSpec, d Demand, widths []int, templateGPUs, nodeGPUs int) (int, *Refusal) {
-	switch {
-	case spec.Resources.GPUsPerPod != nil:
-		return int(*spec.Resources.GPUsPerPod), nil
-	case templateGPUs > 0:
-		return templateGPUs, nil
-	case nodeGPUs == 0:
-		return 0, UnknownType(d)
-	}
-	size := min(widths[1], nodeGPUs)
-	for !divides(size, widths) {
-		size--
-	}
-	return size, nil
-}
-
 // divides reports whether all widths are whole numbers of pods.
 func divides(size int, widths []int) bool {
 	return !slices.ContainsFunc(widths, func(width int) bool { return width%size != 0 })
 }
 
 // indivisible says which widths pods of a size do not divide, and what to change.
-func indivisible(spec *rqv1.RunSpec, size, total, group, spares int) string {
+func indivisible(spec *rqv1.RunSpec, size, total, group int) string {
 	fields := "gpusPerPod, groupGPUs or totalGPUs"
 	text := fmt.Sprintf("pods of %d GPUs do not divide groups of %d and a total of %d GPUs", size, group, total)
 	if m := spec.Malleable; m != nil {
 		text += fmt.Sprintf(", a least width of %d and steps of %d", m.MinTotalGPUs, m.StepGPUs)
 		fields = "gpusPerPod, groupGPUs, totalGPUs or malleable"
-	}
-	if spares > 0 {
-		text += fmt.Sprintf(", and %d spares a group", spares)
-		fields += " or sparesPerGroup"
 	}
 	return text + "; change " + fields
 }

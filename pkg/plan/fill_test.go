@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
@@ -23,7 +24,7 @@ func sweep(t *testing.T, shards int) plan.Demand {
 	d, refusal := plan.DemandOf(&rqv1.RunSpec{
 		Owner: "org:a", Opportunistic: true, Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: int32(shards) * size,
 			GPUsPerPod: &size},
-	}, 0, 8)
+	}, 0, topology.NewBlocks(map[int]int{8: 64}))
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -168,7 +169,7 @@ func TestShards(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, refusal := plan.DemandOf(spec(test.change), 0, 8)
+			d, refusal := plan.DemandOf(spec(test.change), 0, topology.NewBlocks(map[int]int{8: 64}))
 			got := fmt.Sprintf("%d of %d", d.Pods(), d.GPUsPerPod)
 			if refusal != nil {
 				got = string(refusal.Reason)

@@ -66,14 +66,12 @@ func TestDemand(t *testing.T) {
 		"spares": {spec(64, spares(8)), 0, 8, "1 groups of 8 pods of 8 and 1 spares"},
 		"spares of each group": {spec(64, both(groups(16), spares(8))), 0, 8,
 			"4 groups of 2 pods of 8 and 1 spares, confined"},
-		"spares bound the size": {spec(128, both(groups(32), spares(1))), 0, 8,
-			"4 groups of 32 pods of 1 and 1 spares, confined"},
+		"spares are rounded up to whole pods": {spec(128, both(groups(32), spares(1))), 0, 8,
+			"4 groups of 4 pods of 8 and 1 spares, confined"},
 		"no spares": {spec(16, spares(0)), 0, 8, "1 groups of 2 pods of 8"},
 		"spares under their other name": {spec(16, func(s *rqv1.RunSpec) { s.SparesPerGroup = ptr(int32(4)) }), 0, 8,
-			"1 groups of 4 pods of 4 and 1 spares"},
-		"spares that pods do not divide": {spec(16, spares(4)), 8, 8,
-			"Indivisible: pods of 8 GPUs do not divide groups of 16 and a total of 16 GPUs, and 4 spares a group; change " +
-				"gpusPerPod, groupGPUs or totalGPUs or sparesPerGroup"},
+			"1 groups of 2 pods of 8 and 1 spares"},
+		"spares of more than a pod": {spec(16, spares(6)), 4, 8, "1 groups of 4 pods of 4 and 2 spares"},
 		"an end": {spec(16, func(s *rqv1.RunSpec) {
 			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: time.Hour}}
 		}), 0, 8, "1 groups of 2 pods of 8"},
@@ -82,7 +80,7 @@ func TestDemand(t *testing.T) {
 			s.Opportunistic = true
 		}), 0, 8, "2 groups of 1 pods of 8, confined"},
 	} {
-		d, refusal := DemandOf(test.spec, test.templateGPUs, test.nodeGPUs)
+		d, refusal := DemandOf(test.spec, test.templateGPUs, manyOf(test.nodeGPUs))
 		got := fmt.Sprintf("%d groups of %d pods of %d", d.Groups, d.PodsPerGroup, d.GPUsPerPod)
 		if d.SparesPerGroup > 0 {
 			got += fmt.Sprintf(" and %d spares", d.SparesPerGroup)
@@ -100,6 +98,14 @@ func TestDemand(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
+}
+
+// manyOf is one domain of as many nodes of a size as anybody could want; of none where the size is 0.
+func manyOf(gpus int) *topology.Blocks {
+	if gpus == 0 {
+		return topology.NewBlocks()
+	}
+	return topology.NewBlocks(map[int]int{gpus: 1 << 24})
 }
 
 // fleet has two domains of two nodes of 8 GPUs: A in the west and B in the east.

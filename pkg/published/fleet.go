@@ -34,6 +34,8 @@ type Domain struct {
 	// a sign of an outage.
 	Nodes        int `json:"nodes"`
 	OutOfService int `json:"outOfService"`
+	// NodesByGPUs is how many nodes have so many GPUs.
+	NodesByGPUs map[int]int `json:"nodesByGPUs"`
 }
 
 // add counts the nodes of another domain as well.
@@ -43,24 +45,19 @@ func (d *Domain) add(o *Domain) {
 	d.Promised += o.Promised
 	d.Nodes += o.Nodes
 	d.OutOfService += o.OutOfService
+	d.NodesByGPUs = maps.Clone(d.NodesByGPUs)
+	for gpus, nodes := range o.NodesByGPUs {
+		d.NodesByGPUs[gpus] += nodes
+	}
 }
 
-// NodeGPUs returns how many GPUs each node of a type has. Types are left out of which domains tell that their nodes
-// differ.
-func (f Fleet) NodeGPUs() map[string]int {
-	out := map[string]int{}
+// NodesOf returns the nodes of a type by domain: how many of them have so many GPUs.
+func (f Fleet) NodesOf(gpuType string) (out []map[int]int) {
 	for i := range f.Domains {
-		d := &f.Domains[i]
-		if d.Nodes == 0 {
-			continue
+		if d := &f.Domains[i]; d.GPUType == gpuType {
+			out = append(out, d.NodesByGPUs)
 		}
-		each := d.GPUs / d.Nodes
-		if known, seen := out[d.GPUType]; d.GPUs%d.Nodes != 0 || seen && known != each {
-			each = 0
-		}
-		out[d.GPUType] = each
 	}
-	maps.DeleteFunc(out, func(_ string, gpus int) bool { return gpus == 0 })
 	return out
 }
 

@@ -20,13 +20,14 @@ func TestWhatIsPublishedCanBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	fleet := Fleet{Levels: []string{"zone", "rack"}, Domains: []Domain{
-		{Values: []string{"a", "r1"}, GPUType: "H100", GPUs: 16, Free: 8, Promised: 4, Nodes: 2, OutOfService: 1}}}
+		{Values: []string{"a", "r1"}, GPUType: "H100", GPUs: 16, Free: 8, Promised: 4, Nodes: 2, OutOfService: 1,
+			NodesByGPUs: map[int]int{8: 2}}}}
 	data, err := Data(args, fleet)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"levels":["zone","rack"],"domains":[{"domain":["a","r1"],"gpuType":"H100","gpus":16,"free":8,` +
-		`"promised":4,"nodes":2,"outOfService":1}]}`
+		`"promised":4,"nodes":2,"outOfService":1,"nodesByGPUs":{"8":2}}]}`
 	if diff := cmp.Diff(want, data[KeyFleet]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -1,5 +1,7 @@
 package topology
 
+import "slices"
+
 // Block is so many pods that lie together in one fabric domain.
 type Block struct{ Pods, GPUsPerPod int }
 
@@ -28,6 +30,72 @@ func (f *Fleet) Blocks(flavor string) *Blocks {
 		}
 	}
 	return out
+}
+
+// nothing is what there is of a flavor that has no nodes.
+var nothing = &Blocks{}
+
+// Whole returns what there is of a flavor while nobody holds any of it, cordoned nodes included. It is the same until
+// nodes change, and no room may be taken from it.
+func (f *Fleet) Whole(flavor string) *Blocks {
+	s := f.flavors[flavor]
+	if s == nil {
+		return nothing
+	}
+	if s.whole == nil {
+		s.whole = &Blocks{}
+		for _, b := range s.domains {
+			for gpus, n := range b.sizes {
+				s.whole.free += gpus * n
+			}
+			s.whole.domains = append(s.whole.domains, slices.Clone(b.sizes))
+		}
+	}
+	return s.whole
+}
+
+// NewBlocks returns what is free in fabric domains, each of which tells how many of its nodes have so many GPUs free.
+func NewBlocks(domains ...map[int]int) *Blocks {
+	out := &Blocks{}
+	for _, of := range domains {
+		var nodes []int
+		for gpus, n := range of {
+			for len(nodes) <= gpus {
+				nodes = append(nodes, 0)
+			}
+			nodes[gpus] += n
+			out.free += gpus * n
+		}
+		out.domains = append(out.domains, nodes)
+	}
+	return out
+}
+
+// Largest is the most GPUs that are left on one node.
+func (b *Blocks) Largest() int {
+	largest := 0
+	for _, nodes := range b.domains {
+		for free := len(nodes) - 1; free > largest; free-- {
+			if nodes[free] > 0 {
+				largest = free
+			}
+		}
+	}
+	return largest
+}
+
+// Uniform returns how many GPUs are left on each node, and whether it is as many on all.
+func (b *Blocks) Uniform() (gpus int, same bool) {
+	for _, nodes := range b.domains {
+		for free, n := range nodes {
+			if n > 0 && free > 0 && gpus > 0 && free != gpus {
+				return 0, false
+			} else if n > 0 && free > 0 {
+				gpus = free
+			}
+		}
+	}
+	return gpus, gpus > 0
 }
 
 // count adds to how many nodes have so many GPUs free.

@@ -146,6 +146,7 @@ func (f *Fleet) attach(n *node) {
 	n.order = order
 	n.domain = f.domainFor(n, values)
 	n.domain.insert(n)
+	n.domain.of.whole = nil
 	if !n.Unschedulable {
 		n.pool = f.poolFor(n)
 		n.pool.insert(n)
@@ -168,6 +169,7 @@ func (f *Fleet) detach(n *node) {
 	}
 	if b := n.domain; b != nil {
 		b.remove(n)
+		b.of.whole = nil
 		n.domain = nil
 		if len(b.nodes) == 0 {
 			i, _ := b.of.find(b.path)

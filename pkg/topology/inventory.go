@@ -85,6 +85,8 @@ type DomainCount struct {
 	DomainRoom
 	// GPUs and Nodes count all there are, and Unschedulable the nodes that take nothing new.
 	GPUs, Nodes, Unschedulable int
+	// Sizes is how many nodes have so many GPUs.
+	Sizes map[int]int
 }
 
 // CountsOf lists the domains that have nodes of a flavor, by key. It looks at no single node.
@@ -94,7 +96,11 @@ func (f *Fleet) CountsOf(flavor string) []DomainCount {
 	for i, room := range rooms {
 		b := f.flavors[flavor].domains[i]
 		out[i] = DomainCount{DomainRoom: room, Nodes: len(b.nodes), Unschedulable: len(b.nodes)}
+		out[i].Sizes = map[int]int{}
 		for gpus, nodes := range b.sizes {
+			if nodes > 0 {
+				out[i].Sizes[gpus] = nodes
+			}
 			out[i].GPUs += gpus * nodes
 		}
 		for _, p := range b.pools {

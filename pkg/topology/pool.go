@@ -11,6 +11,7 @@ type flavorNodes struct {
 	name    string
 	free    int             // GPUs free on schedulable nodes
 	domains []*fabricDomain // by path
+	whole   *Blocks         // what there is while nobody holds any; nil until it is asked for
 }
 
 // fabricDomain is the nodes of one flavor in one fabric domain.

@@ -39,7 +39,7 @@ func runStarts(s *Teller) {
 	got.Conditions, got.Ready = nil, 0 // the latter is told with anything else, or after a while
 	s.Same("its status", rqv1.RunStatus{
 		ObservedGeneration: 1, Phase: rqv1.RunRunning, Message: "bound 96 GPUs",
-		Width:   &rqv1.RunWidth{Min: 96, Max: 96, Desired: 96, Granted: 96, Allocated: 96},
+		GPUsPerPod: 8, Width: &rqv1.RunWidth{Min: 96, Max: 96, Desired: 96, Granted: 96, Allocated: 96},
 		Funding: &rqv1.RunFundingStatus{OwnedGPUs: 96},
 	}, got)
 	s.Same("it has started, and not finished", []bool{true, false},

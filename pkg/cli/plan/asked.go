@@ -44,7 +44,7 @@ func (p *planner) scheduler(ctx context.Context, c client.Client) (*oracle, erro
 			return planAnswer{}, err
 		}
 		answer := foretold(q.run, forecast, p.Now())
-		answer.Notes, answer.Unread = append(q.notes, askedNote), q.unread
+		answer.Notes, answer.Unread = append(append(q.notes, answer.Notes...), askedNote), q.unread
 		return answer, nil
 	}}, nil
 }

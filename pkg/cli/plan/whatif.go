@@ -96,7 +96,7 @@ func (p *planner) oracle(ctx context.Context, c client.Client) (*oracle, error) 
 	return &oracle{types: b.Flavors(), answer: func(_ context.Context, q *question) (planAnswer, error) {
 		q.run.UID, q.run.CreationTimestamp = "what-if", metav1.NewTime(now)
 		answer := imagined(q.run, b.WhatIf(q.run, now), now)
-		answer.Notes, answer.Unread = q.notes, append(q.unread, unread...)
+		answer.Notes, answer.Unread = append(q.notes, answer.Notes...), append(q.unread, unread...)
 		return answer, nil
 	}}, nil
 }
@@ -145,7 +145,7 @@ func (p *planner) changes(ctx context.Context, c client.Client, run *rqv1.Run, a
 func imagined(run *rqv1.Run, o book.Outlook, now time.Time) planAnswer {
 	a := planOf(run, nil, now)
 	a.Phase, a.Looked, a.Message = rqv1.RunPending, true, ""
-	a.Changes, a.NotAsked = changesOf(o), o.NotAsked
+	a.Changes, a.NotAsked, a.Notes = changesOf(o), o.NotAsked, o.Remarks
 	if len(o.Places) > 0 {
 		a.StartsNow = &start{GPUs: o.GPUs}
 		a.StartsNow.Nodes, a.StartsNow.Payers = placesOf(o.Places, o.GPUsPerPod)

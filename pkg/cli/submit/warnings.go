@@ -3,8 +3,6 @@ package submit
 import (
 	"context"
 	"fmt"
-	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +13,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/published"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // unprotected is said of Runs that are lost if they are drawn.
@@ -22,36 +23,31 @@ const unprotected = "sets neither runtime.checkpoint nor runtime.maxDuration: if
 	"for another Run, it fails and does not start again; if it saves its work, set runtime.checkpoint"
 
 // foretell says on standard error what whoever has submitted Runs would rather have known: that they leave parts of
-// nodes unused, or are lost if they are cut. Nothing is said where the scheduler has not published what that depends
-// on.
+// nodes unused, what their spares come to, or that they are lost if they are cut. Nothing is said where the scheduler has
+// not published what that depends on.
 func (s *submission) foretell(ctx context.Context, c client.Client, created []*unstructured.Unstructured) {
 	if s.dryRun == "client" {
 		return
 	}
+	args, fleet, err := world.Published(ctx, c)
+	if err != nil || args == nil {
+		return
+	}
 	var lost []string
-	sizes := sync.OnceValue(func() map[string]int {
-		known, _ := world.NodeGPUs(ctx, c)
-		return known
-	})
 	for _, object := range created {
 		var run rqv1.Run
 		if !isRun(object) ||
 			runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &run) != nil {
 			continue
 		}
-		name := run.Name
-		if text := stranded(&run, sizes()); text != "" {
-			fmt.Fprintf(s.ErrOut, "Warning: Run %s: %s\n", name, printers.EscapeTerminal(text))
+		for _, text := range remarks(&run, fleet, args) {
+			fmt.Fprintf(s.ErrOut, "Warning: Run %s: %s\n", run.Name, printers.EscapeTerminal(text))
 		}
 		if t := run.Spec.Runtime; !run.Spec.Opportunistic && (t == nil || t.Checkpoint == nil && t.MaxDuration == nil) {
-			lost = append(lost, name)
+			lost = append(lost, run.Name)
 		}
 	}
-	if len(lost) == 0 {
-		return
-	}
-	args, guessed, err := world.SchedulerArgs(ctx, c)
-	if err != nil || guessed != "" || args.Lottery == config.LotteryNone {
+	if len(lost) == 0 || args.Lottery == config.LotteryNone {
 		return
 	}
 	which := "Run " + lost[0]
@@ -61,22 +57,16 @@ func (s *submission) foretell(ctx context.Context, c client.Client, created []*u
 	fmt.Fprintf(s.ErrOut, "Warning: %s %s\n", which, unprotected)
 }
 
-// stranded says what a Run leaves unused of nodes, by the GPUs that nodes of each type have. Whoever asks for GPUs in a
-// template has chosen the size of pods.
-func stranded(run *rqv1.Run, sizes map[string]int) string {
+// remarks is what is to be said of the shape of a Run on a fleet.
+func remarks(run *rqv1.Run, fleet published.Fleet, args *config.Args) []string {
+	templateGPUs := 0
 	if run.Spec.Template != nil {
-		for i := range run.Spec.Template.Spec.Containers {
-			for name := range run.Spec.Template.Spec.Containers[i].Resources.Limits {
-				if strings.Contains(string(name), "/") {
-					return ""
-				}
-			}
-		}
+		templateGPUs = rank.PodGPUs(&run.Spec.Template.Spec, args.GPUResource...)
 	}
-	size := sizes[run.Spec.Resources.GPUType]
-	d, refusal := plan.DemandOf(&run.Spec, 0, size)
+	there := topology.NewBlocks(fleet.NodesOf(run.Spec.Resources.GPUType)...)
+	d, refusal := plan.DemandOf(&run.Spec, templateGPUs, there)
 	if refusal != nil {
-		return ""
+		return nil
 	}
-	return plan.Stranded(&run.Spec, d, size)
+	return plan.Remarks(&run.Spec, templateGPUs, d, there)
 }

@@ -167,18 +167,18 @@ func GPUTypes(ctx context.Context, c client.Client) ([]string, error) {
 	return slices.Compact(types), nil
 }
 
-// NodeGPUs returns how many GPUs each node of a type has, where all nodes of the type have as many, as far as what the
-// scheduler has published tells; nothing where that may not be read.
-func NodeGPUs(ctx context.Context, c client.Client) (map[string]int, error) {
+// Published returns what the scheduler has published of its configuration and of the fleet; nil for a configuration that
+// may not be read, or has not been published.
+func Published(ctx context.Context, c client.Client) (args *config.Args, fleet published.Fleet, err error) {
 	data, lacks, err := public(ctx, c)
 	if err != nil || lacks != "" {
-		return nil, err
+		return nil, fleet, err
 	}
-	fleet, err := published.FleetOf(data)
-	if err != nil {
-		return nil, err
+	if args, err = published.Args(data); err != nil {
+		return nil, fleet, err
 	}
-	return fleet.NodeGPUs(), nil
+	fleet, err = published.FleetOf(data)
+	return args, fleet, err
 }
 
 // public returns what the scheduler has published; lacks says why nothing could be read of it.

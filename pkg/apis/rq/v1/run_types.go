@@ -60,8 +60,6 @@ type RunList struct {
 // +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.locality) && has(self.locality.groupGPUs)) || self.resources.gpusPerPod < 1 || self.locality.groupGPUs % self.resources.gpusPerPod == 0`,message=`locality.groupGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".locality.groupGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.minTotalGPUs % self.resources.gpusPerPod == 0`,message=`malleable.minTotalGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".malleable.minTotalGPUs"
 // +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.malleable)) || self.resources.gpusPerPod < 1 || self.malleable.stepGPUs % self.resources.gpusPerPod == 0`,message=`malleable.stepGPUs must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".malleable.stepGPUs"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.sparesPerGroup)) || self.resources.gpusPerPod < 1 || self.sparesPerGroup % self.resources.gpusPerPod == 0`,message=`sparesPerGroup must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".sparesPerGroup"
-// +kubebuilder:validation:XValidation:rule=`!(has(self.resources.gpusPerPod) && has(self.spares)) || self.resources.gpusPerPod < 1 || self.spares % self.resources.gpusPerPod == 0`,message=`spares must be a multiple of resources.gpusPerPod, so that pods are whole`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`!has(self.sparesPerGroup) || self.sparesPerGroup <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`sparesPerGroup may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".sparesPerGroup"
 // +kubebuilder:validation:XValidation:rule=`!has(self.spares) || self.spares <= (has(self.locality) && has(self.locality.groupGPUs) ? self.locality.groupGPUs : self.resources.totalGPUs)`,message=`spares may not exceed the GPUs of a group: locality.groupGPUs, or resources.totalGPUs when there are no groups`,fieldPath=".spares"
 // +kubebuilder:validation:XValidation:rule=`!has(self.spares) || !has(self.sparesPerGroup) || self.spares == self.sparesPerGroup`,message=`spares and sparesPerGroup are two names of one field and differ: set one of them`,fieldPath=".spares"
@@ -89,7 +87,8 @@ type RunSpec struct {
 	// +optional
 	Locality *RunLocality `json:"locality,omitempty"`
 	// sparesPerGroup is the number of spare GPUs in each group's domain, at most the size of a group; without groups, for the
-	// whole Run. Default: 0.
+	// whole Run. A spare replaces a pod, so it is rounded up to whole pods: 1 is as many GPUs as one pod has, for which the
+	// Run's Budget pays (rule R14). A lost node is replaced by spares of as many GPUs as the group has on it. Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -163,7 +162,8 @@ type RunResources struct {
 	// +kubebuilder:validation:Maximum=1000000
 	TotalGPUs int32 `json:"totalGPUs"`
 	// gpusPerPod is the number of GPUs of one pod. Default: the request in the template; else the largest number that
-	// divides every width and fits a node (rule R14).
+	// divides the total, groups, the least width and steps, and with which the Run fits the nodes of its type when nobody
+	// else uses them; status.gpusPerPod tells it from the first pod on (rule R14).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
@@ -312,6 +312,14 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
+	// gpusPerPod is how many GPUs each pod of the Run has, from its first pod on (rule R14).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	GPUsPerPod int32 `json:"gpusPerPod,omitempty"`
+	// sparesPerGroup is how many GPUs stand by in each group, in whole pods, from the Run's first pod on (rule R14).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SparesPerGroup int32 `json:"sparesPerGroup,omitempty"`
 	// ready is how many ranks of a running Run are ready, not counting spares. It may be some seconds old.
 	// +optional
 	// +kubebuilder:validation:Minimum=0

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,12 +37,12 @@ func TestWhatAShapeLeavesOver(t *testing.T) {
 			"would fill nodes"},
 		"pods larger than a node": {spec(32, 0, 16), ""},
 	} {
-		d, refusal := DemandOf(test.spec, 0, 8)
+		d, refusal := DemandOf(test.spec, 0, manyOf(8))
 		if refusal != nil {
 			t.Errorf("%s: %v", name, refusal)
 			continue
 		}
-		if diff := cmp.Diff(test.want, Stranded(test.spec, d, 8)); diff != "" {
+		if diff := cmp.Diff(test.want, strings.Join(Remarks(test.spec, 0, d, manyOf(8)), "; ")); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -1,0 +1,145 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// drawMixed draws a fleet of nodes of 8, 4, 2 and 1 GPUs in a few domains, as it is, and as it would be if nobody used
+// it: some nodes are cordoned, some are in use, some are left out.
+func drawMixed(t *rapid.T) (fleet, empty *topology.Fleet) {
+	levels := []string{"region", "fabric"}
+	fleet, empty = topology.NewFleet(levels, "fabric"), topology.NewFleet(levels, "fabric")
+	for n := range rapid.IntRange(1, 7).Draw(t, "nodes") {
+		node := topology.Node{Name: fmt.Sprint("n", n), Flavor: "H100",
+			GPUs: rapid.SampledFrom([]int{8, 8, 4, 4, 2, 1}).Draw(t, "size"),
+			Labels: map[string]string{"region": "r",
+				"fabric": rapid.SampledFrom([]string{"a", "a", "b", "c"}).Draw(t, "domain")}}
+		if rapid.IntRange(0, 9).Draw(t, "left out") == 0 {
+			delete(node.Labels, "fabric")
+		}
+		empty.SetNode(node)
+		node.Unschedulable = rapid.IntRange(0, 3).Draw(t, "cordoned") == 0
+		fleet.SetNode(node)
+		if gpus := rapid.IntRange(0, node.GPUs).Draw(t, "used"); gpus > 0 {
+			fleet.Take(node.Name, gpus)
+		}
+	}
+	return fleet, empty
+}
+
+// drawUnsized draws a Run that leaves the size of its pods to the fleet.
+func drawUnsized(t *rapid.T) *rqv1.RunSpec {
+	unit := rapid.SampledFrom([]int32{1, 2, 3, 4, 6, 8, 16}).Draw(t, "unit")
+	groups := rapid.Int32Range(1, 4).Draw(t, "groups")
+	s := &rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: unit * groups}}
+	if rapid.Bool().Draw(t, "confined") {
+		s.Locality = &rqv1.RunLocality{GroupGPUs: &unit}
+	}
+	if rapid.IntRange(0, 3).Draw(t, "one domain") == 0 {
+		if s.Locality == nil {
+			s.Locality = &rqv1.RunLocality{}
+		}
+		s.Locality.AllowCrossGroupSpread = ptr(false)
+	}
+	if groups > 1 && rapid.Bool().Draw(t, "malleable") {
+		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: unit, MaxTotalGPUs: unit * groups, StepGPUs: unit}
+	}
+	if rapid.Bool().Draw(t, "spares") {
+		s.SparesPerGroup = ptr(rapid.Int32Range(0, unit).Draw(t, "spare GPUs"))
+	}
+	return s
+}
+
+// TestPodSizeAgainstEverySize holds the size of pods to all that there are, each packed at each width: the one with
+// which the Run fits the fleet while nobody uses it, at its total or else at the widest width, and of equal widths the
+// largest (R14).
+func TestPodSizeAgainstEverySize(t *testing.T) {
+	smaller, narrower, none := 0, 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		fleet, empty := drawMixed(t)
+		spec := drawUnsized(t)
+		best, widest, largest := 0, 0, 0
+		for size := 8; size > 0; size-- {
+			sized := spec.DeepCopy()
+			sized.Resources.GPUsPerPod = ptr(int32(size))
+			d, refusal := DemandOf(sized, 0, fleet.Whole("H100"))
+			if refusal != nil || size > fleet.Whole("H100").Largest() {
+				continue
+			}
+			largest = max(largest, size)
+			for width := d.Pods(); width >= d.LeastPods && width*size > widest; width -= max(d.StepPods, 1) {
+				if at := d.At(width); packs(empty, at) {
+					best, widest = size, at.GPUs()
+				}
+			}
+		}
+		got, refusal := DemandOf(spec, 0, fleet.Whole("H100"))
+		switch {
+		case largest == 0 && refusal != nil && refusal.Reason == UnknownGPUType:
+			return
+		case refusal != nil:
+			t.Fatalf("%s: %s", refusal.Reason, refusal.Message)
+		case best == 0:
+			best = largest
+			none++
+		case best < largest:
+			smaller++
+		case widest < got.GPUs():
+			narrower++
+		}
+		if got.GPUsPerPod != best {
+			t.Fatalf("pods of %d; want %d, with which it has %d of %d GPUs", got.GPUsPerPod, best, widest, got.GPUs())
+		}
+		if spares := got.SparesPerGroup * best; spares < int(spec.GroupSpares()) || spares >= int(spec.GroupSpares())+best {
+			t.Fatalf("%d spares of %d for %d", got.SparesPerGroup, best, spec.GroupSpares())
+		}
+	})
+	if smaller == 0 || narrower == 0 || none == 0 {
+		t.Errorf("%d needed smaller pods, %d were narrower, %d did not fit: each is to occur", smaller, narrower, none)
+	}
+}
+
+// packs reports whether a Run fits a fleet.
+func packs(f *topology.Fleet, d Demand) bool {
+	_, short := f.Pack(topology.Request{Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, every(d)),
+		Confined: d.Confined, OneDomain: d.OneDomain})
+	return short == nil
+}
+
+// every lists all pods of a Run as missing, group by group.
+func every(d Demand) (out []Missing) {
+	for g := range d.Groups {
+		for i := range d.PodsPerGroup {
+			out = append(out, Missing{Part: rank.Part{Index: g*d.PodsPerGroup + i}})
+		}
+		for i := range d.SparesPerGroup {
+			out = append(out, Missing{Part: rank.Part{Spare: true, Index: g*d.SparesPerGroup + i}})
+		}
+	}
+	return out
+}
+
+// TestMixedFleet is four nodes of 4 GPUs and one of 8: a Run of 24 fits with pods of 4 alone.
+func TestMixedFleet(t *testing.T) {
+	spec := &rqv1.RunSpec{Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 24}}
+	for name, c := range map[string]struct {
+		nodes map[int]int
+		want  int
+	}{
+		"together":      {map[int]int{4: 4, 8: 1}, 4},
+		"of 8 alone":    {map[int]int{4: 4, 8: 3}, 8},
+		"not even then": {map[int]int{4: 1, 8: 1}, 8},
+	} {
+		d, _ := DemandOf(spec, 0, topology.NewBlocks(c.nodes))
+		if d.GPUsPerPod != c.want {
+			t.Errorf("%s: pods of %d, want %d", name, d.GPUsPerPod, c.want)
+		}
+	}
+}

@@ -1,0 +1,116 @@
+package story
+
+import (
+	"fmt"
+	"strings"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// sizeStories are of Runs that leave the size of their pods to the fleet (R14).
+func sizeStories() []Story {
+	return []Story{
+		{Name: "pods-of-the-size-that-fits", Play: sizeThatFits},
+		{Name: "pods-of-the-nodes-that-came", Play: nodesThatCame},
+		{Name: "first-pod-fixes-the-size", Play: firstPodFixesTheSize},
+		{Name: "one-spare-is-one-pod", Play: oneSpareIsOnePod},
+	}
+}
+
+// sized waits until a Run's pods have a size, and nothing that it holds another.
+func (s *Teller) sized(run string, gpus, spares int32) {
+	s.T.Helper()
+	s.Until(fmt.Sprintf("pods of %s are to have %d GPUs", run, gpus), func() error {
+		status := s.Run(run).Status
+		if status.GPUsPerPod != gpus || status.SparesPerGroup != spares {
+			return fmt.Errorf("they have %d, and %d stand by in a group", status.GPUsPerPod, status.SparesPerGroup)
+		}
+		return nil
+	})
+	for _, lease := range s.World().LeasesOf(run) {
+		if !lease.Status.Closed {
+			s.Same("GPUs of Lease "+lease.Name, gpus, lease.GPUs())
+		}
+	}
+}
+
+// sizeThatFits has four nodes of 4 GPUs and one of 8, which is cordoned at first: a Run of all of them has pods of 4,
+// also once it is the turn of another that could have had pods of 8.
+func sizeThatFits(s *Teller) {
+	s.Nodes("d0", 4, WithGPUs(4))
+	s.Node("large", "d0", Cordoned)
+	s.Fund("", Envelope("all", 64))
+	s.Submit("fits", 24)
+	s.Says("fits", rqv1.RunPending, "short by 8")
+	s.ChangeNode("large", GivenBack)
+	s.Says("fits", rqv1.RunRunning, "bound 24 GPUs")
+	s.sized("fits", 4, 0)
+	s.Submit("next", 8)
+	s.Says("next", rqv1.RunPending, "short by 8")
+	s.Finish("fits")
+	s.Says("next", rqv1.RunRunning, "bound 8 GPUs")
+	s.sized("next", 8, 0)
+}
+
+// nodesThatCame submits a Run to a fleet that is too small for it, and nodes of another size come: it has no pod yet, and
+// gets pods for them.
+func nodesThatCame(s *Teller) {
+	s.Nodes("d0", 1, WithGPUs(4))
+	s.Fund("", Envelope("all", 64))
+	s.Submit("wide", 16)
+	s.Refused("wide", "NeverFits", "at most 4 fit")
+	s.Nodes("d1", 2)
+	s.Says("wide", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("wide", 8, 0)
+}
+
+// firstPodFixesTheSize loses a node of 8 under a Run with pods of 8 where there are nodes of 4: the rank waits for one
+// of 8.
+func firstPodFixesTheSize(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Nodes("d1", 4, WithGPUs(4))
+	s.Fund("", Envelope("all", 64))
+	s.Submit("train", 16, Restarts(3, nil))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("train", 8, 0)
+	s.Node("d0-2", "d0")
+	s.Lose(s.On("train-1"))
+	s.Until("its rank is to be on the new node", func() error {
+		if on := s.On("train-1"); on != "d0-2" {
+			return fmt.Errorf("it is on %q", on)
+		}
+		return nil
+	})
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("train", 8, 0)
+}
+
+// oneSpareIsOnePod asks for 128 GPUs in groups of 32 with one spare a group: pods fill nodes all the same, a spare is a
+// pod, and it replaces a node.
+func oneSpareIsOnePod(s *Teller) {
+	for d := range 4 {
+		s.Nodes(fmt.Sprint("d", d), 5)
+	}
+	s.Fund("", Envelope("all", 400))
+	s.Submit("spared", 128, InGroups(32), Spares(1))
+	s.Says("spared", rqv1.RunRunning, "bound 128 GPUs")
+	s.sized("spared", 8, 8)
+	s.Same("ranks and spares", 20, len(s.Pods("spared")))
+	lost := s.On("spared-0")
+	domain, _, _ := strings.Cut(lost, "-")
+	spare := ""
+	for name, pod := range s.Pods("spared") {
+		if on := s.On(name); pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) && strings.HasPrefix(on, domain+"-") {
+			spare = on
+		}
+	}
+	s.Lose(lost)
+	s.Until("the spare's node is to be the rank's", func() error {
+		if on := s.On("spared-0"); on != spare {
+			return fmt.Errorf("it is on %q, not %q", on, spare)
+		}
+		return nil
+	})
+	s.Says("spared", rqv1.RunRunning, "group 0 swapped to spare")
+	s.Ledger("spared", Leases{Open: 19, "NodeFailure": 1, "Swap": 1})
+}
