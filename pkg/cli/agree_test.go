@@ -209,6 +209,14 @@ func (a *agreement) condition(run *rqv1.Run) {
 	}
 }
 
+// inScope is what the reason of a Reservation begins with, beside what its Run says.
+func inScope(r *rqv1.Reservation) string {
+	if f := r.Status.Forecast; f != nil && f.DeficitGPUs > 0 {
+		return strings.Replace(fmt.Sprintf("cluster short by %d GPUs in scope: ", f.DeficitGPUs), " 1 GPUs", " 1 GPU", 1)
+	}
+	return ""
+}
+
 // reservations asserts that what Reservations say is what those say whom they are about.
 func (a *agreement) reservations() {
 	for name, r := range a.Reservations {
@@ -216,7 +224,7 @@ func (a *agreement) reservations() {
 		if r.Status.State != rqv1.ReservationPending || run == nil {
 			continue
 		}
-		if run.Status.PendingReservation != name || r.Status.Reason != run.Status.Message {
+		if run.Status.PendingReservation != name || r.Status.Reason != inScope(r)+run.Status.Message {
 			a.t.Errorf("at %s %s says %q, and its Run, which waits for %q, %q", a.Now, name, r.Status.Reason,
 				run.Status.PendingReservation, run.Status.Message)
 		}

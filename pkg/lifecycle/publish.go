@@ -36,7 +36,7 @@ func (r *revision) follow() *Write {
 	s := &next.Status
 	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
 	if r.seen.Refusal != nil {
-		s.Reason = withBrake(r.seen.Refusal.Message, r.seen.Brake)
+		s.Reason = inScope(promise) + withBrake(r.seen.Refusal.Message, r.seen.Brake)
 	}
 	s.Forecast = forecastOf(promise)
 	s.ConflictSet = steadyConflicts(s.ConflictSet, resolver.Likeliest(promise.Conflicts, rqv1.MostForecastConflicts))
@@ -46,6 +46,19 @@ func (r *revision) follow() *Write {
 		return nil
 	}
 	return &Write{Verb: UpdateStatus, Reservation: next}
+}
+
+// inScope begins the reason of a Reservation with the GPUs that are missing where the Run is to start; it is empty where
+// none are.
+func inScope(p *forecast.Promise) string {
+	switch short := p.Slice.Deficit; {
+	case short == 0:
+		return ""
+	case short == 1:
+		return "cluster short by 1 GPU in scope: "
+	default:
+		return fmt.Sprintf("cluster short by %d GPUs in scope: ", short)
+	}
 }
 
 // steadyConflicts returns a conflict set, or the one that a status lists where the odds alone have hardly changed.

@@ -14,6 +14,9 @@ func setRefusal(next *rqv1.RunStatus, s *situation, reason string) {
 	}
 	if r := refusalFor(s.facts, reason); r != nil {
 		next.Refusal = r.Published()
+		if p := s.facts.Promise; p != nil && r == s.facts.Refusal {
+			next.Refusal.DeficitGPUs = int32(p.Slice.Deficit)
+		}
 	} else if was != nil && was.Reason == reason {
 		next.Refusal = was // what the Run was refused for last is still told
 	}

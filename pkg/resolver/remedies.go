@@ -26,8 +26,8 @@ func Remedies(deficit int, candidates []Candidate) []string {
 	}{
 		{"Take back GPUs that Runs hold beyond their totalGPUs", loans},
 		{"Drop spares in scope", spares},
-		{"Shrink elastic Runs by steps", steps},
-		{"Run a fair lottery if a deficit remains", tickets},
+		{"Shrink elastic runs by step size", steps},
+		{"Run fair lottery if deficit remains", tickets},
 	} {
 		if n := min(kind.gpus, deficit); n > 0 {
 			remedies = append(remedies, fmt.Sprintf("%s (%s)", kind.sentence, count(n)))

@@ -19,14 +19,14 @@ func TestRemedies(t *testing.T) {
 		candidates []Candidate
 		want       []string
 	}{
-		{"first example", 18, first, []string{"Shrink elastic Runs by steps (16 GPUs)",
-			"Run a fair lottery if a deficit remains (2 GPUs)"}},
+		{"first example", 18, first, []string{"Shrink elastic runs by step size (16 GPUs)",
+			"Run fair lottery if deficit remains (2 GPUs)"}},
 		{"all kinds", 100, []Candidate{x, s}, []string{
-			"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (4 GPUs)",
-			"Run a fair lottery if a deficit remains (1 GPU)",
+			"Drop spares in scope (32 GPUs)", "Shrink elastic runs by step size (4 GPUs)",
+			"Run fair lottery if deficit remains (1 GPU)",
 		}},
 		{"no more than is short", 34, []Candidate{x, s},
-			[]string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (2 GPUs)"}},
+			[]string{"Drop spares in scope (32 GPUs)", "Shrink elastic runs by step size (2 GPUs)"}},
 		{"nothing is short", 0, []Candidate{x, s}, nil},
 		{"nothing to give", 5, nil, nil},
 	} {

@@ -43,7 +43,7 @@ func drawAmong(r *rqv1.Reservation, nonce [32]byte, tickets ...rqv1.Conflict) {
 	r.Status = rqv1.ReservationStatus{
 		State: rqv1.ReservationPending,
 		Forecast: &rqv1.Forecast{DeficitGPUs: 16, Scope: "fabric.domain=B", Confidence: rqv1.ConfidenceConservative,
-			Remedies: []string{"Run a fair lottery if a deficit remains (16 GPUs)"}},
+			Remedies: []string{"Run fair lottery if deficit remains (16 GPUs)"}},
 		ConflictSet: tickets,
 		Lottery:     &rqv1.Lottery{Commitment: resolver.Commitment(nonce), Odds: "exact"},
 	}

@@ -149,8 +149,8 @@ func TestLotteryAfterABudgetCut(t *testing.T) {
 	r := s.awaitReservation("j4", inState(rqv1.ReservationPending))
 	same(t, "deficit", int32(18), r.Status.Forecast.DeficitGPUs)
 	same(t, "confidence", rqv1.ConfidenceConservative, r.Status.Forecast.Confidence)
-	same(t, "remedies", []string{"Shrink elastic Runs by steps (16 GPUs)",
-		"Run a fair lottery if a deficit remains (2 GPUs)"}, r.Status.Forecast.Remedies)
+	same(t, "remedies", []string{"Shrink elastic runs by step size (16 GPUs)",
+		"Run fair lottery if deficit remains (2 GPUs)"}, r.Status.Forecast.Remedies)
 	same(t, "conflict set", []string{"j1 Lottery 32 0.25", "j2 Lottery 8 0.5", "j2 Shrink 16 0.25", "j3 Lottery 2 0.25"},
 		conflicts(r))
 	same(t, "conflict set foreseen", r.Status.ConflictSet, foreseen.ConflictSet)

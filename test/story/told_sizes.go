@@ -96,6 +96,11 @@ func oneSpareIsOnePod(s *Teller) {
 	s.Says("spared", rqv1.RunRunning, "bound 128 GPUs")
 	s.sized("spared", 8, 8)
 	s.Same("ranks and spares", 20, len(s.Pods("spared")))
+	s.Submit("more", 64, InGroups(32))
+	r := s.Promised("more", rqv1.ReservationPending, "cluster short by 64 GPUs in scope: 64 ")
+	s.Same("what would help", []string{"Drop spares in scope (16 GPUs)", "Run fair lottery if deficit remains (48 GPUs)"},
+		r.Status.Forecast.Remedies)
+	s.Same("what its Run lacks there", int32(64), s.Run("more").Status.Refusal.DeficitGPUs)
 	lost := s.On("spared-0")
 	domain, _, _ := strings.Cut(lost, "-")
 	spare := ""

@@ -135,7 +135,7 @@ func ReservationOf(run *rqv1.Run, gpus int32, conflicts ...rqv1.Conflict) rqv1.R
 			State: rqv1.ReservationPending,
 			Forecast: &rqv1.Forecast{DeficitGPUs: gpus, Scope: "region=us-west,fabric.domain=B",
 				Confidence: rqv1.ConfidenceConservative,
-				Remedies:   []string{"Drop spares in scope (32 GPUs)", "Shrink elastic Runs by steps (16 GPUs)"}},
+				Remedies:   []string{"Drop spares in scope (32 GPUs)", "Shrink elastic runs by step size (16 GPUs)"}},
 			ConflictSet: conflicts,
 			Lottery:     &rqv1.Lottery{Commitment: strings.Repeat("ab", 32), Odds: "exact"},
 		},

@@ -23,6 +23,9 @@ type RunRefusal struct {
 	// shortGPUs are how many of them are missing.
 	// +optional
 	ShortGPUs int32 `json:"shortGPUs,omitempty"`
+	// deficitGPUs are how many are missing in the scope of the Run's Reservation, which may be less than in the whole fleet.
+	// +optional
+	DeficitGPUs int32 `json:"deficitGPUs,omitempty"`
 	// envelope that is short, as Budget/envelope.
 	// +optional
 	Envelope string `json:"envelope,omitempty"`
