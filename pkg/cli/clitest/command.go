@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,6 +50,14 @@ type typing struct {
 	typed  string
 	seated bool
 	now    time.Time
+	// here says that the kubeconfig names the namespace, and not the command line.
+	here bool
+}
+
+// DoHere runs a command in namespace rai as one does whose kubeconfig says so.
+func DoHere(t testing.TB, server *Server, command Maker, args ...string) Said {
+	t.Helper()
+	return do(t, server, command, typing{now: Noon.Add(time.Hour), here: true}, args)
 }
 
 func do(t testing.TB, server *Server, command Maker, by typing, args []string) Said {
@@ -78,8 +87,12 @@ func run(t testing.TB, server *Server, command Maker, with streams, by typing, a
 	root.SetOut(with.out)
 	root.SetErr(with.errOut)
 	kubeconfig := filepath.Join(t.TempDir(), "config")
-	root.SetArgs(append([]string{cmd.Name(), "-s", server.URL, "-n", "rai", "--kubeconfig", kubeconfig}, args...))
-	if err := os.WriteFile(kubeconfig, []byte("apiVersion: v1\nkind: Config\n"), 0o600); err != nil {
+	config, where := "apiVersion: v1\nkind: Config\n", []string{"-n", "rai"}
+	if by.here {
+		config, where = config+"current-context: it\ncontexts: [{name: it, context: {namespace: rai}}]\n", nil
+	}
+	root.SetArgs(slices.Concat([]string{cmd.Name(), "-s", server.URL, "--kubeconfig", kubeconfig}, where, args))
+	if err := os.WriteFile(kubeconfig, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	err := root.ExecuteContext(t.Context())

@@ -69,6 +69,9 @@ func (s *Session) Connect() (c client.WithWatch, namespace string, explicit bool
 	if err != nil {
 		return nil, "", false, err
 	}
+	if s.namespace != "" {
+		namespace, explicit = s.namespace, true
+	}
 	config, err := s.RESTConfig()
 	if err != nil {
 		return nil, "", false, err

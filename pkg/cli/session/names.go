@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -35,8 +36,8 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OnRuns adapts the body of a command whose arguments are Runs. People may name them as KIND/NAME too; the body is
-// given their own names.
+// OnRuns adapts the body of a command whose arguments are Runs. People may name them as KIND/NAME too, or as
+// NAMESPACE/NAME, as they are printed for all namespaces; the body is given their own names.
 func (s *Session) OnRuns(body func(ctx context.Context, names []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, words []string) error {
 		return s.RunE(func(ctx context.Context, words []string) error {
@@ -58,35 +59,70 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 	if all := cmd.Flags().Lookup("all-namespaces"); all != nil && all.Changed {
 		return nil, Fail(ExitUsage, "%s is a name within one namespace: leave out -A", words[slashed])
 	}
-	c, namespace, _, err := s.Connect()
+	c, current, _, err := s.Connect()
 	if err != nil {
 		return nil, err
 	}
+	flag := cmd.Flags().Lookup("namespace")
 	names := make([]string, len(words))
 	for i, word := range words {
-		if names[i], err = ownName(ctx, c, namespace, word); err != nil {
+		var namespace string
+		if namespace, names[i], err = ownName(ctx, c, current, word); err != nil {
 			return nil, err
+		}
+		switch {
+		case namespace == current:
+		case flag != nil && flag.Changed:
+			return nil, Fail(ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out", word, namespace,
+				current)
+		case i > 0:
+			return nil, Fail(ExitUsage, "%s and %s are in two namespaces: name Runs of one", words[0], word)
+		default:
+			s.namespace, current = namespace, namespace
 		}
 		if s.called == nil {
 			s.called = map[string]string{}
 		}
-		s.called[names[i]] = word
+		if s.called[names[i]] = word; s.namespace != "" {
+			s.called[names[i]] = strings.TrimPrefix(word, s.namespace+"/")
+		}
 	}
 	return names, nil
 }
 
-// ownName returns the own name of the Run that a word names. A Run that is gone has one as well.
-func ownName(ctx context.Context, c client.Client, namespace, word string) (string, error) {
-	kind, name, slashed := strings.Cut(word, "/")
-	if !slashed {
-		return word, nil
+// ownName returns the namespace and the own name of the Run that a word names, seen from a namespace. A Run that is gone
+// has one as well.
+func ownName(ctx context.Context, c client.Client, current, word string) (namespace, name string, err error) {
+	first, rest, slashed := strings.Cut(word, "/")
+	switch {
+	case !slashed:
+		return current, word, nil
+	case first == "" || rest == "" || strings.HasSuffix(rest, "/"):
+		return "", "", Fail(ExitUsage, "%q does not name a Run: give its name, NAMESPACE/NAME, or KIND/NAME of its pods' "+
+			"group or of the object that owns them", word)
 	}
+	if kind, of, both := strings.Cut(rest, "/"); both {
+		name, err = byKind(ctx, c, first, kind, of)
+		namespace = first
+	} else {
+		name, err = byKind(ctx, c, current, first, rest)
+		namespace = current
+		if err == nil && name == "" && len(validation.IsDNS1123Label(first)) == 0 {
+			return first, rest, nil
+		}
+	}
+	if err == nil && name == "" {
+		err = Fail(ExitError, "%q does not name a Run of namespace %q: \"kubectl runs list -n %s\" shows the names of "+
+			"those that you may read", word, namespace, namespace)
+	}
+	return namespace, name, err
+}
+
+// byKind returns the own name of the Run that KIND/NAME names in a namespace; it is empty if that is no kind of which
+// Runs are.
+func byKind(ctx context.Context, c client.Client, namespace, kind, name string) (string, error) {
 	if own, _, _ := strings.Cut(strings.ToLower(kind), "."); own == "run" || own == "runs" {
 		return name, nil
-	}
-	if kind == "" || name == "" || strings.Contains(name, "/") {
-		return "", Fail(ExitUsage, "%q does not name a Run: give its name, or KIND/NAME of its pods' group or of the "+
-			"object that owns them", word)
 	}
 	keys := group.Named(namespace, kind, name)
 	var there []string
@@ -112,12 +148,11 @@ func ownName(ctx context.Context, c client.Client, namespace, word string) (stri
 	case len(there) == 1:
 		return there[0], nil
 	case len(there) > 1:
-		return "", Fail(ExitError, "%s is several Runs: name one of them, %s", word, strings.Join(there, ", "))
+		return "", Fail(ExitError, "%s/%s is several Runs: name one of them, %s", kind, name, strings.Join(there, ", "))
 	case len(keys) > 0:
 		return group.RunName(keys[0]), nil
 	}
-	return "", Fail(ExitError, "%q does not name a Run of namespace %q: \"kubectl runs list -n %s\" shows the names of "+
-		"those that you may read", word, namespace, namespace)
+	return "", nil
 }
 
 // madeFor returns the own names of the Runs whose groups were made for what KIND/NAME names, in order.

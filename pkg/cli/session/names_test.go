@@ -47,12 +47,12 @@ func TestRunsByKindAndName(t *testing.T) {
 			for _, name := range own {
 				cmd.Print(name + " ")
 			}
-			c, _, _, err := s.Connect()
+			c, namespace, _, err := s.Connect()
 			if err != nil || len(own) == 0 {
 				return err
 			}
-			err = c.Get(ctx, client.ObjectKey{Namespace: "rai", Name: own[0]}, &rqv1.Run{})
-			return s.NotFoundInWords(err, "rai", own[0])
+			err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: own[0]}, &rqv1.Run{})
+			return s.NotFoundInWords(err, namespace, own[0])
 		})
 		return cmd
 	}
@@ -78,12 +78,21 @@ func TestRunsByKindAndName(t *testing.T) {
 		"trainjob.example.com/llm":          `!does not name a Run`,
 		"leaderworkerset/serve":             "!is several Runs: name one of them, ",
 		"LeaderWorkerSet/serve-1":           names["leaderworkerset.x-k8s.io/LeaderWorkerSet/serve-1"] + " ",
-		"/llm":                              `!"/llm" does not name a Run: give its name, or KIND/NAME of its pods' `,
+		"/llm":                              `!"/llm" does not name a Run: give its name, NAMESPACE/NAME, or KIND/NAME of its`,
 		"jobset/":                           `!"jobset/" does not name a Run`,
 		"jobset/a/b":                        `!"jobset/a/b" does not name a Run`,
+		"rai/own":                           "own ",
+		"rai/own rai/" + llm:                "own " + llm + " ",
+		"rai/own own":                       "own own ",
+		"rai/JobSet/llm":                    llm + " ",
+		"mm/own":                            `!Run "own" not found in namespace "mm"`,
+		"mm/jobset/llm":                     `!Run "jobset/llm" not found in namespace "mm"`,
+		"own mm/own":                        "!own and mm/own are in two namespaces: name Runs of one",
+		"-n rai mm/own":                     `!mm/own is in namespace "mm", and -n says "rai": leave one of them out`,
+		"-n rai rai/own":                    "own ",
 		"-A jobset/llm":                     "!jobset/llm is a name within one namespace: leave out -A",
 	} {
-		said := clitest.Do(t, server, says, strings.Fields(typed)...)
+		said := clitest.DoHere(t, server, says, strings.Fields(typed)...)
 		problem, fails := strings.CutPrefix(want, "!")
 		switch {
 		case fails && (said.Code == 0 || !strings.Contains(said.Err, problem)):

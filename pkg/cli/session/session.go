@@ -19,9 +19,10 @@ type Session struct {
 	// Seated says that somebody sits at In, whatever that is. A terminal is found without it.
 	Seated bool
 
-	called map[string]string // what the command line calls Runs, by their own names
-	known  []string          // the namespaces that are looked into by who may not read all; nil until they are looked for
-	read   []string          // those in which was read, as it was last told
+	namespace string            // the one that the names of Runs on the command line begin with; empty where none does
+	called    map[string]string // what the command line calls Runs, by their own names
+	known     []string          // the namespaces that are looked into by who may not read all; nil until they are looked for
+	read      []string          // those in which was read, as it was last told
 }
 
 // RunE adapts a command's body to cobra: its error is put into words for people.
