@@ -77,7 +77,7 @@ func sparesOf(run *rqv1.Run, wide int) int {
 	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 		group = *l.GroupGPUs
 	}
-	return int(run.Spec.GroupSpares()) * (wide/max(1, int(group)) + 1)
+	return int(run.GroupSpares()) * (wide/max(1, int(group)) + 1)
 }
 
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.

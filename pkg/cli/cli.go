@@ -57,7 +57,8 @@ func newCommand(streams genericiooptions.IOStreams, now func() time.Time) *cobra
 
 A Run (runs.rq.davidlangworthy.io) is a gang of pods that asks for GPUs: all of it starts, or none of it.
 A Run that represents pods which others created, such as those of a JobSet, is shown as KIND/NAME, for example
-JobSet/llm. Commands take that name, with the kind in upper or lower case, or the Run's own name.
+JobSet/llm. Commands take that name, with the kind in upper or lower case, or the Run's own name. A namespace may stand
+before either, as in team/train.
 A Budget (budgets.rq.davidlangworthy.io) says what an owner may hold.
 A GPU lease (leases.rq.davidlangworthy.io, not the Lease of coordination.k8s.io) records who held which GPUs and which
 envelope of which Budget paid.

@@ -11,7 +11,7 @@ import (
 
 // sparesHeld is nil for a Run that asks for no spares.
 func sparesHeld(run *rqv1.Run, holds []holding) *spares {
-	perGroup := run.Spec.GroupSpares()
+	perGroup := run.GroupSpares()
 	if perGroup == 0 {
 		return nil
 	}

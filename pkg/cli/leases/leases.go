@@ -133,7 +133,13 @@ func (l *ledger) print(ctx context.Context, c client.Client, leases []rqv1.Lease
 	if err != nil {
 		return err
 	}
-	return session.PrintTable(table, l.Out, l.output.Wide(), l.all)
+	if err := session.PrintTable(table, l.Out, l.output.Wide(), l.all); err != nil {
+		return err
+	}
+	if len(args) > 0 && !l.pods && !l.output.Wide() {
+		fmt.Fprintln(l.ErrOut, "--pods shows each GPU lease.")
+	}
+	return nil
 }
 
 // state selects open or closed GPU leases on the server.

@@ -26,6 +26,7 @@ type alike struct {
 	Budget   string             `json:"budget"`
 	Envelope string             `json:"envelope"`
 	Payer    rqv1.Owner         `json:"payer"`
+	Relation rqv1.Relation      `json:"relation,omitempty"`
 }
 
 // Happening is what befell one GPU lease of a Run, or several alike.
@@ -49,7 +50,7 @@ func happened(lease *rqv1.Lease) Happening {
 	h := Happening{
 		Time: TimeOf(lease),
 		alike: alike{Verb: hasOpened, Reason: string(spec.Reason), Role: spec.Slice.Role,
-			Budget: spec.Payer.Budget, Envelope: spec.PaidByEnvelope, Payer: spec.Payer.Owner},
+			Budget: spec.Payer.Budget, Envelope: spec.PaidByEnvelope, Payer: spec.Payer.Owner, Relation: spec.Payer.Relation},
 		Leases: 1, GPUs: lease.GPUs(), Groups: []int32{spec.GroupIndex}, Indexes: []int32{int32(lease.Index())},
 	}
 	for _, node := range spec.Slice.Nodes {

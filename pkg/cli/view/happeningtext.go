@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -30,9 +31,15 @@ func (h *Happening) inWords() string {
 	} else {
 		leases = fmt.Sprintf("%d %ss", h.Leases, leases)
 	}
-	return fmt.Sprintf("%s %s (%s): %d GPUs on %s, paid by %s/%s (%s)", h.Verb, leases, h.Reason, h.GPUs,
-		placesInWords(h.Nodes),
-		h.Budget, h.Envelope, h.Payer)
+	if h.Verb == hasClosed && slices.Max(h.Groups) > 0 {
+		leases += " of " + Numbered("group", h.Groups)
+	}
+	paid := "paid by"
+	if h.Relation == rqv1.RelationSponsor {
+		paid = "borrowed from"
+	}
+	return fmt.Sprintf("%s %s (%s): %d GPUs on %s, %s %s/%s (%s)", h.Verb, leases, h.Reason, h.GPUs,
+		placesInWords(h.Nodes), paid, h.Budget, h.Envelope, h.Payer)
 }
 
 // placesInWords names one node, and counts several.

@@ -106,7 +106,7 @@ func SparesWanted(run *rqv1.Run) int32 {
 	if run.Spec.Locality != nil && run.Spec.Locality.GroupGPUs != nil && *run.Spec.Locality.GroupGPUs > 0 {
 		groups = width / *run.Spec.Locality.GroupGPUs
 	}
-	return groups * run.Spec.GroupSpares()
+	return groups * run.GroupSpares()
 }
 
 // StartOf is when a Run that waits is expected to start, or its place in line; empty when it does not wait or has

@@ -48,8 +48,9 @@ func (r *reporter) tell(f *followed) error {
 // standing is how a Run stands, in a line.
 func (r *reporter) standing(f *followed, now time.Time) string {
 	run, leases := f.run, ""
-	// while a gang comes or goes, the lines about its GPU leases tell enough, and its width does once it is there
-	if view.PhaseOf(run) == rqv1.RunRunning && !r.countless && !f.leases.Matches(run) {
+	// while a gang comes or goes, the lines about its GPU leases tell enough, and its width does once it is there, but for
+	// spares
+	if view.PhaseOf(run) == rqv1.RunRunning && !r.countless && (run.Spec.GroupSpares() > 0 || !f.leases.Matches(run)) {
 		leases = f.leases.Tally(run.UID).InWords(run)
 	}
 	notes := view.Bracketed(view.PendingOf(run)) + view.NoteOf("leases:", leases) +

@@ -42,9 +42,9 @@ func Command(s *session.Session) *cobra.Command {
 		Short:      "Follow Runs as they change",
 		Long: `Follow Runs: a line for each change of phase, width, start, risk or message, and for GPU leases
 (leases.rq.davidlangworthy.io) that open, close or move: similar ones together, or each one with -o wide. A Run's line
-shows GPUs in use / GPUs wanted, a change of width that is under way, and how many GPU leases are open: active ones of
-ranks, spare ones, and opportunistic ones of an opportunistic Run's shards. Without names all Runs of the namespace are
-followed until the command is interrupted.
+shows GPUs in use / GPUs wanted, a change of width that is under way, and, for a Run that has spares or where they are
+others than its width has, how many GPU leases are open: active ones of ranks, spare ones, and opportunistic ones of an
+opportunistic Run's shards. Without names all Runs of the namespace are followed until the command is interrupted.
 
 With names the command ends by itself when all of them are Completed (exit code 0), or Failed or deleted before they
 ended (3). With --until it ends when all of them are in that phase, or, for Running, past it. It goes on through
@@ -52,8 +52,8 @@ restarts of the API server.
 
 With -o json, a line each, or yaml the Runs themselves are printed, each time that they or their GPU leases have
 changed. Beside what the API has they carry watch: time, leases (the open ones: active, spare, borrowed) and changes[]
-(what, time, verb, reason, after, role, cohort, budget, envelope, payer, leases, gpus, groups[], indexes[], nodes[],
-from[]).`,
+(what, time, verb, reason, after, role, cohort, budget, envelope, payer, relation, leases, gpus, groups[], indexes[],
+nodes[], from[]).`,
 		Example: `  # Follow a Run to its end
   kubectl runs watch resnet-small
 

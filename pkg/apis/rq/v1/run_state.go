@@ -119,7 +119,16 @@ func (s *RunSpec) CheckpointInterval() time.Duration {
 	return s.Runtime.Checkpoint.Duration
 }
 
-// GroupSpares returns the GPUs that stand by in each group: sparesPerGroup and spares are one field.
+// GroupSpares returns the GPUs that are to stand by in each group: in whole pods, once the Run has had one (R14), else as
+// it asks for.
+func (r *Run) GroupSpares() int32 {
+	if r.Status.SparesPerGroup > 0 {
+		return r.Status.SparesPerGroup
+	}
+	return r.Spec.GroupSpares()
+}
+
+// GroupSpares returns the GPUs that a Run asks to have stand by in each group: sparesPerGroup and spares are one field.
 func (s *RunSpec) GroupSpares() int32 {
 	for _, spares := range []*int32{s.SparesPerGroup, s.Spares} {
 		if spares != nil {
