@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -88,4 +89,13 @@ func TestNodeLostUnderARunThatIsDeleted(t *testing.T) {
 		return differs(map[rqv1.ClosureReason]int{rqv1.ClosedNodeFailure: 1, rqv1.ClosedDeleted: 1}, s.closures("slow"))
 	})
 	s.settled()
+}
+
+// strike takes a node out of service.
+func (s *site) strike(node string) {
+	s.t.Helper()
+	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
+			Effect: corev1.TaintEffectNoExecute})
+	})
 }

@@ -44,6 +44,9 @@ func malleable(least, most, step int32) func(*rqv1.Run) {
 	}
 }
 
+// opportunistic makes a Run one of shards.
+func opportunistic(r *rqv1.Run) { r.Spec.Opportunistic = true }
+
 // TestLoweredBudget is worked example 1: a team's Budget is cut below what its Runs hold. Nothing stops, what no longer
 // fits is overdraft, the youngest first, and nothing new is funded until the Budget is raised again.
 func TestLoweredBudget(t *testing.T) {
@@ -165,38 +168,5 @@ func TestSponsorPays(t *testing.T) {
 			t.Errorf("a Lease of group %d is paid by %s", lease.Spec.GroupIndex, lease.Spec.Payer.Owner)
 		}
 	}
-	s.settled()
-}
-
-// TestSponsorsThatDoNotPay has sponsors that do not lend, or not so much: the Run waits and is told which limit it is.
-func TestSponsorsThatDoNotPay(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 8, 0)
-	cases := map[string]struct {
-		most            int32
-		lender          func(*rqv1.Envelope)
-		reason, message string
-	}{
-		"silent": {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend to"},
-		"unwilling": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.Allow = false }, "InsufficientBudget",
-			"it does not lend to"},
-		"nobody": {0, s.lends(0), "InsufficientBudget", "it does not lend to"},
-		"other":  {0, s.lends(0, "borrowers", "borrower:team"), "InsufficientBudget", "it does not lend to"},
-		"stingy": {0, s.lends(7, "borrower"), "InsufficientBudget", "lending.maxConcurrency: 7 of 7 GPUs left"},
-		"hourly": {0, func(e *rqv1.Envelope) { s.lends(0, "borrower")(e); e.Lending.MaxGPUHours = ptr.To[int64](7) },
-			"InsufficientBudget", "lending.maxGPUHours: 7.00000 of 7.00000 GPU-hours left"},
-		"modest": {7, s.lends(0, "borrower"), "BorrowLimit", "borrow limit of 7 GPUs exhausted for requested width"},
-	}
-	s.fund("borrower", s.envelope("all", 8))
-	for name, c := range cases {
-		s.fund(name, s.envelope("all", 8, c.lender))
-		s.submit(name, 16, s.by("borrower"), inPods(1), s.from(c.most, name))
-	}
-	for name, c := range cases {
-		s.awaitRefusal(name, c.reason, c.message)
-	}
-	s.amend("stingy", func(e *rqv1.Envelope) { e.Lending.MaxConcurrency = nil })
-	s.await("stingy", rqv1.RunRunning, "bound 16 GPUs")
-	s.awaitFunding("stingy", 8, s.sponsor("stingy", 8, "sponsor"))
 	s.settled()
 }

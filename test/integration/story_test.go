@@ -30,7 +30,8 @@ import (
 // sampled are the stories that are told on a real control plane always, beside those that need real parts: one of each
 // kind of thing that happens. JOBTREE_STORIES, a regular expression, has those be told whose names match.
 var sampled = []string{"evicted-pressure", "evicted-again-and-again", "restart-in-place", "restart-exit-codes",
-	"spares", "spares-need-money", "spare-on-a-lost-node", "tainted-nodes"}
+	"spares", "spares-need-money", "spare-on-a-lost-node", "tainted-nodes",
+	"shards-fill-and-swap"}
 
 // chosen reports whether a story is told.
 func chosen(t *testing.T, s *story.Story) bool {

@@ -43,6 +43,15 @@ func (s *Teller) From(sponsors ...string) RunChange {
 	}
 }
 
+// Borrows bounds the GPUs for which a Run may borrow, unless 0.
+func Borrows(most int32) RunChange {
+	return func(r *rqv1.Run) {
+		if most > 0 {
+			r.Spec.Funding.MaxBorrowGPUs = &most
+		}
+	}
+}
+
 // IsBudget returns an owner's Budget as it is.
 func (s *Teller) IsBudget(path string) *rqv1.Budget {
 	s.T.Helper()

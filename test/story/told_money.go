@@ -20,6 +20,7 @@ func moneyStories() []Story {
 		{Name: "money-for-two-places", Play: moneyForTwoPlaces},
 		{Name: "two-lend-to-each-other", Play: twoLendToEachOther},
 		{Name: "circle-of-parents", Play: circleOfParents},
+		{Name: "sponsors-that-do-not-pay", Play: sponsorsThatDoNotPay},
 	}
 }
 
@@ -217,4 +218,37 @@ func circleOfParents(s *Teller) {
 	s.Submit("child", 8, s.By("x"))
 	s.Says("child", rqv1.RunRunning, "bound 8 GPUs")
 	s.Funded("child", 0, s.Pay("y", 8, "ancestor"))
+}
+
+// sponsorsThatDoNotPay has sponsors that do not lend, or not so much: the Run waits and is told which limit it is.
+func sponsorsThatDoNotPay(s *Teller) {
+	s.Nodes("d0", 8)
+	lends := s.Lends(0, "borrower")
+	cases := map[string]struct {
+		most            int32
+		lender          func(*rqv1.Envelope)
+		reason, message string
+	}{
+		"silent": {0, func(*rqv1.Envelope) {}, "InsufficientBudget", "it does not lend to"},
+		"unwilling": {0, func(e *rqv1.Envelope) { lends(e); e.Lending.Allow = false }, "InsufficientBudget",
+			"it does not lend to"},
+		"nobody": {0, s.Lends(0), "InsufficientBudget", "it does not lend to"},
+		"other":  {0, s.Lends(0, "borrowers", "borrower:team"), "InsufficientBudget", "it does not lend to"},
+		"stingy": {0, s.Lends(7, "borrower"), "InsufficientBudget", "lending.maxConcurrency: 7 of 7 GPUs left"},
+		"hourly": {0, func(e *rqv1.Envelope) { lends(e); e.Lending.MaxGPUHours = ptr.To[int64](7) },
+			"InsufficientBudget", "lending.maxGPUHours: 7.00000 of 7.00000 GPU-hours left"},
+		"modest": {7, lends, "BorrowLimit", "borrow limit of 7 GPUs exhausted for requested width"},
+	}
+	s.Fund("borrower", Envelope("all", 8))
+	for _, name := range sortedKeys(cases) {
+		c := cases[name]
+		s.Fund(name, Envelope("all", 8, c.lender))
+		s.Submit(name, 16, s.By("borrower"), InPods(1), s.From(name), Borrows(c.most))
+	}
+	for _, name := range sortedKeys(cases) {
+		s.Refused(name, cases[name].reason, cases[name].message)
+	}
+	s.EditBudget("stingy", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Lending.MaxConcurrency = nil })
+	s.Says("stingy", rqv1.RunRunning, "bound 16 GPUs")
+	s.Funded("stingy", 8, s.Pay("stingy", 8, "sponsor"))
 }
