@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -48,27 +47,4 @@ func TestListsInStatusesAreBounded(t *testing.T) {
 			r.ResourceVersion = next.ResourceVersion
 		}
 	}
-}
-
-// TestManyWhoMayBeCut has 264 Runs of one GPU be in the way of one that waits: its Reservation lists 256 of them and
-// says how many there are.
-func TestManyWhoMayBeCut(t *testing.T) {
-	t.Parallel()
-	const nodes = 33
-	s := newSite(t, liveCluster(t), 1, nodes, 1000)
-	for i := range nodes * 8 {
-		s.submit(fmt.Sprintf("small-%d", i), 1)
-	}
-	for i := range nodes * 8 {
-		s.await(fmt.Sprintf("small-%d", i), rqv1.RunRunning, "bound 1 GPUs")
-	}
-	s.submit("waits", 8, inPods(1))
-	r := s.awaitReservation("waits", func(r *rqv1.Reservation) error {
-		if r.Status.Conflicts == nil {
-			return fmt.Errorf("%d conflicts, and nothing is said of their total", len(r.Status.ConflictSet))
-		}
-		return nil
-	})
-	same(t, "how many conflicts are listed", rqv1.MostForecastConflicts, len(r.Status.ConflictSet))
-	same(t, "of how many", rqv1.ConflictTotal{Total: nodes * 8, GPUs: nodes * 8}, *r.Status.Conflicts)
 }

@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -45,50 +44,6 @@ func TestNodesLostWhileAWidthChanges(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestNodeLostUnderARunThatIsDeleted has the pods of a Run that is deleted take their time to end: those on a node that
-// is lost meanwhile are not waited for.
-func TestNodeLostUnderARunThatIsDeleted(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 2, 100)
-	s.submit("slow", 16, inPods(8), func(r *rqv1.Run) {
-		grace := int64(600)
-		template(r).Annotations = map[string]string{"pod-delete.stage.kwok.x-k8s.io/delay": "10s"}
-		r.Spec.Template.Spec.TerminationGracePeriodSeconds = &grace
-	})
-	s.await("slow", rqv1.RunRunning, "bound 16 GPUs")
-	before := s.podsOf("slow")
-	s.removeRun("slow")
-	eventually(t, "its pods are to be told", func() error {
-		for _, pod := range s.podsOf("slow") {
-			if pod.DeletionTimestamp == nil {
-				return fmt.Errorf("%s is not", pod.Name)
-			}
-		}
-		return nil
-	})
-	s.strike(before["slow-0"].Spec.NodeName)
-	eventually(t, "the pod on the lost node", func() error {
-		var left []corev1.Pod
-		for _, pod := range s.podsOf("slow") {
-			left = append(left, pod)
-		}
-		if len(left) > 1 || len(left) == 1 && left[0].Name != "slow-1" {
-			return fmt.Errorf("%d pods are left", len(left))
-		}
-		if got := s.closures("slow"); got[rqv1.ClosedNodeFailure] != 1 {
-			return fmt.Errorf("Leases are closed as %v", got)
-		}
-		return nil
-	})
-	eventually(t, "the end of the other", func() error {
-		if left := len(s.podsOf("slow")); left > 0 {
-			return errors.New("it is still there")
-		}
-		return differs(map[rqv1.ClosureReason]int{rqv1.ClosedNodeFailure: 1, rqv1.ClosedDeleted: 1}, s.closures("slow"))
-	})
-	s.settled()
 }
 
 // strike takes a node out of service.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -26,61 +25,27 @@ const (
 	racerWinners = 25
 )
 
-// TestRaceForMoney creates many Runs at once for the last GPUs that are paid for, of which there is room for all:
-// exactly as many start as fit, and never one GPU over; the others wait, and start when some of the first are deleted.
+// TestRaceForMoney has many Runs of several owners created at once that borrow from a lender who lends less than they
+// ask for, of which there is room for all: exactly as many start as fit, and never one GPU over; the others wait, and
+// start when some of the first are deleted.
 func TestRaceForMoney(t *testing.T) {
 	t.Parallel()
-	cases := map[string]struct {
-		prepare func(s *site)
-		// borrower is the owner of a racer, and funding from whom it borrows.
-		borrower func(i int) string
-		funding  func(s *site) func(*rqv1.Run)
-		limit    string
-	}{
-		"envelope": {
-			prepare:  func(s *site) { s.fund("team", s.envelope("all", prize)) },
-			borrower: func(int) string { return "team" },
-			funding:  func(*site) func(*rqv1.Run) { return func(*rqv1.Run) {} },
-			limit:    "50 of 51 GPUs in use",
-		},
-		"aggregate cap": {
-			prepare: func(s *site) {
-				s.create(s.budgetFor("team", func(b *rqv1.Budget) {
-					b.Spec.Envelopes = []rqv1.Envelope{s.envelope("one", 40), s.envelope("two", 40)}
-					b.Spec.AggregateCaps = []rqv1.AggregateCap{{
-						Name: "both", Flavor: s.flavor, Envelopes: []string{"one", "two"}, MaxConcurrency: ptr.To[int32](prize),
-					}}
-				}))
-			},
-			borrower: func(int) string { return "team" },
-			funding:  func(*site) func(*rqv1.Run) { return func(*rqv1.Run) {} },
-			limit:    "aggregateCaps[both].maxConcurrency: 1 of 51 GPUs left",
-		},
-		"lending cap": {
-			prepare:  func(s *site) { s.fund("lender", s.envelope("all", 100, s.lends(prize, "poor:*"))) },
-			borrower: func(i int) string { return fmt.Sprintf("poor:team-%d", i%4) },
-			funding:  func(s *site) func(*rqv1.Run) { return s.from(0, "lender") },
-			limit:    "lending.maxConcurrency: 1 of 51 GPUs left",
-		},
+	s := newSite(t, liveCluster(t), 0, 0, 0)
+	s.addDomain("d", 4, 128)
+	s.fund("lender", s.envelope("all", 100, s.lends(prize, "poor:*")))
+	s.race(func(i int) *rqv1.Run {
+		return s.run(fmt.Sprintf("racer-%d", i), racerGPUs, s.by(fmt.Sprintf("poor:team-%d", i%4)), inPods(racerGPUs),
+			s.from(0, "lender"))
+	})
+	const limit = "lending.maxConcurrency: 1 of 51 GPUs left"
+	winners := s.winners(limit, racers)
+	for _, winner := range winners[:10] {
+		s.removeRun(winner)
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, liveCluster(t), 0, 0, 0)
-			s.addDomain("d", 4, 128)
-			c.prepare(s)
-			s.race(func(i int) *rqv1.Run {
-				return s.run(fmt.Sprintf("racer-%d", i), racerGPUs, s.by(c.borrower(i)), inPods(racerGPUs), c.funding(s))
-			})
-			winners := s.winners(c.limit, racers)
-			for _, winner := range winners[:10] {
-				s.removeRun(winner)
-			}
-			s.winners(c.limit, racers-10)
-			s.settled()
-			if err := s.neverOver(prize); err != nil {
-				t.Error(err)
-			}
-		})
+	s.winners(limit, racers-10)
+	s.settled()
+	if err := s.neverOver(prize); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -65,49 +65,6 @@ func quotaFirst(s *site) {
 	s.await("has", rqv1.RunPending, "")
 }
 
-// TestWaitingRunsHaveOnePodEach counts the pods of 300 Runs of 64 pods each that wait.
-func TestWaitingRunsHaveOnePodEach(t *testing.T) {
-	runs := full(300, 100)
-	s := newSite(t, liveCluster(t), 1, 8, 1000)
-	s.submit("holder", 64, inPods(8))
-	s.await("holder", rqv1.RunRunning, "bound 64 GPUs")
-	before := len(s.allPods())
-	for i := range runs {
-		s.submit(fmt.Sprintf("waits-%d", i), 64, inPods(1))
-	}
-	most := 0
-	eventually(t, "all are to be told why they wait", func() error {
-		most = max(most, len(s.allPods())-before)
-		var list rqv1.RunList
-		if err := s.api.List(t.Context(), &list, client.InNamespace(s.namespace)); err != nil {
-			return err
-		}
-		told := 0
-		for i := range list.Items {
-			if r := list.Items[i].Status.Refusal; r != nil && r.Reason == "InsufficientGPUs" {
-				told++
-			}
-		}
-		if told < runs {
-			return fmt.Errorf("%d of %d are", told, runs)
-		}
-		return nil
-	})
-	if most = max(most, len(s.allPods())-before); most > runs {
-		t.Errorf("%d Runs that wait had %d pods", runs, most)
-	}
-}
-
-// allPods returns the pods of the site's namespace.
-func (s *site) allPods() []corev1.Pod {
-	s.t.Helper()
-	var pods corev1.PodList
-	if err := s.api.List(s.t.Context(), &pods, client.InNamespace(s.namespace)); err != nil {
-		s.t.Fatal(err)
-	}
-	return pods.Items
-}
-
 // TestARunningRunHasWhatAQuotaLeaves has a quota shrink to what a Run that runs has, which then loses a pod: the leader
 // of one that waits goes for it, and comes again once there is quota.
 func TestARunningRunHasWhatAQuotaLeaves(t *testing.T) {

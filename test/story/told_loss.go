@@ -26,6 +26,7 @@ func lossStories() []Story {
 			nodeDeleted(s, 2, rqv1.RunRunning, "bound 16 GPUs", Checkpointed(time.Minute))
 		}},
 		{Name: "cordon-is-no-loss", Play: cordonIsNoLoss},
+		{Name: "node-lost-under-a-deleted-run", Play: nodeLostUnderADeletedRun},
 		{Name: "requeued-keeps-its-room", Play: requeuedKeepsItsRoom},
 	}
 }
@@ -132,4 +133,31 @@ func requeuedKeepsItsRoom(s *Teller) {
 	s.Says("old", rqv1.RunRunning, "bound 16 GPUs")
 	s.Holds("old", Places{kept: 8, "d0-2": 8})
 	s.Says("young", rqv1.RunPending, "short by 8")
+}
+
+// nodeLostUnderADeletedRun has the pods of a Run that is deleted take their time to end: those on a node that is lost
+// meanwhile are not waited for.
+func nodeLostUnderADeletedRun(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("slow", 16, InPods(8), Takes(600*time.Second, 10*time.Second))
+	s.Says("slow", rqv1.RunRunning, "bound 16 GPUs")
+	node := s.On("slow-0")
+	s.Remove("slow")
+	s.Until("its pods are to be told", func() error {
+		for name, pod := range s.Pods("slow") {
+			if pod.DeletionTimestamp == nil {
+				return fmt.Errorf("%s is not", name)
+			}
+		}
+		return nil
+	})
+	s.Lose(node)
+	s.Until("only the pod on the lost node is to be gone", func() error {
+		return differs([]string{"slow-1"}, sortedKeys(s.Pods("slow")))
+	})
+	s.ClosedAs("slow", rqv1.ClosedNodeFailure, 1)
+	s.Same("it waits for the other still", []string{"slow-1"}, sortedKeys(s.Pods("slow")))
+	s.Gone("slow")
+	s.Ledger("slow", Leases{"NodeFailure": 1, "Deleted": 1})
 }
