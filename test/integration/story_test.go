@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -208,7 +209,12 @@ func (c *realCluster) Create(objects ...client.Object) error {
 func (c *realCluster) Change(object client.Object, change func()) error {
 	ctx, key := c.s.t.Context(), client.ObjectKeyFromObject(object)
 	return waitFor(c.s.t, "changing "+object.GetName(), patience, func() error {
-		if err := c.s.api.Get(ctx, key, object); err != nil {
+		err := c.s.api.Get(ctx, key, object)
+		if _, is := object.(*corev1.ConfigMap); is && apierrors.IsNotFound(err) {
+			change() // nobody has said anything yet
+			return c.s.api.Create(ctx, object)
+		}
+		if err != nil {
 			return err
 		}
 		before := object.DeepCopyObject()

@@ -1,13 +1,17 @@
 package story
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/brake"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -16,6 +20,8 @@ func cutStories() []Story {
 	return []Story{
 		{Name: "lottery-after-a-budget-cut", Args: soon("5s"), Play: lotteryAfterABudgetCut},
 		{Name: "nobody-dies-in-vain", Args: soon("4s"), Play: nobodyDiesInVain},
+		{Name: "cuts-are-paused", Args: soon("5s"), Alone: "cuts are paused for all, and the scheduler is killed",
+			Play: cutsArePaused},
 		{Name: "lost-node-after-the-lottery", Play: lostNodeAfterTheLottery},
 	}
 }
@@ -180,4 +186,59 @@ func lostNodeAfterTheLottery(s *Teller) {
 	s.Sound()
 	s.untouched("j2", before, "j2-0")
 	s.Same("the other Runs", others, s.Traces("j3", "j4", "rest"))
+}
+
+// Brake has somebody say how the brakes on cuts stand, in the words of their ConfigMap.
+func (s *Teller) Brake(data map[string]string) {
+	s.T.Helper()
+	said := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "jobtree-system", Name: brake.ConfigMap}}
+	s.must(s.Change(said, func() { said.Data = data }))
+}
+
+// cutsArePaused pauses cuts past a date, kills the scheduler meanwhile, lets them go on, brakes by a word that is none,
+// and calls a start off, which gets another date.
+func cutsArePaused(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("first", 16, InPods(8), Checkpointed(time.Minute))
+	s.Says("first", rqv1.RunRunning, "bound 16 GPUs")
+	s.Brake(map[string]string{"paused": "true", "pausedBy": "ops", "pausedBecause": "testing"})
+	s.Submit("second", 16, InPods(8), Checkpointed(time.Minute)) // which shields it from the first for as long
+	r := s.Promised("second", rqv1.ReservationPending, "cuts are paused by ops", "testing")
+	s.Later(r.Spec.EarliestStart.Sub(s.Now()) + time.Second)
+	s.Kill()
+	s.Never(5*time.Second, "nobody is cut while cuts are paused", s.Still("first", rqv1.RunRunning, "bound 16 GPUs"))
+	r = s.Promised("second", rqv1.ReservationPending, "cuts are paused by ops", "testing")
+	s.Same("its date has come", true, s.Now().After(r.Spec.EarliestStart.Time))
+	s.Brake(nil)
+	s.Says("second", rqv1.RunRunning, "bound 16 GPUs")
+	s.Promised("second", rqv1.ReservationReleased)
+
+	s.Brake(map[string]string{"paused": "perhaps"})
+	off := s.Promised("first", rqv1.ReservationPending, "has entries that cannot be read")
+	s.Brake(map[string]string{"paused": "perhaps",
+		fmt.Sprintf("call-off.%s.%s", s.site.Namespace, off.Name): `{"because":"enough"}`})
+	s.Until("it is to be called off", func() error {
+		all := s.Reservations("first")
+		for _, r := range all {
+			if r.Name == off.Name && r.Status.State == rqv1.ReservationCanceled {
+				off = r
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+	s.Same("it tells why: "+off.Status.CalledOff, true, strings.Contains(off.Status.CalledOff, "enough"))
+	s.Brake(nil)
+	s.Until("it is to have another date", func() error {
+		all := s.Reservations("first")
+		if all[len(all)-1].Name == off.Name {
+			return errors.New("it has none yet")
+		}
+		r = all[len(all)-1]
+		return nil
+	})
+	if early := r.CreationTimestamp.Sub(off.Status.EndedAt.Time); early < 4*time.Second {
+		s.Errorf("it has another date after %s", early)
+	}
 }
