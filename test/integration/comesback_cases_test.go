@@ -220,3 +220,14 @@ func (s *site) becomesReadyOf(run, name string) {
 		return s.api.Status().Update(s.t.Context(), &pod)
 	})
 }
+
+// spotNotice does to a node what aws-node-termination-handler does at a spot interruption notice.
+func (s *site) spotNotice(node string) {
+	s.t.Helper()
+	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
+		n.Labels["aws-node-termination-handler/action"] = "cordon-and-drain"
+		n.Spec.Unschedulable = true
+		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "aws-node-termination-handler/spot-itn",
+			Value: "i-0123456789", Effect: corev1.TaintEffectNoSchedule})
+	})
+}

@@ -356,3 +356,13 @@ func usedBy(jobs map[string][]corev1.Pod) map[string]int {
 	}
 	return out
 }
+
+// domainOf returns the fabric domain of a node by its label.
+func (s *site) domainOf(name string) string {
+	s.t.Helper()
+	node, err := s.kube.CoreV1().Nodes().Get(s.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return node.Labels["fabric.domain"]
+}

@@ -205,30 +205,3 @@ func (s *site) awaitSwap(before map[string]corev1.Pod) {
 		s.t.Errorf("the survivor was replaced")
 	}
 }
-
-// TestALostNodeNarrowsAMalleableRun loses a node under a Run that fills its domain and may be narrower: it gives up its
-// highest step, whose GPUs the lost rank gets.
-func TestALostNodeNarrowsAMalleableRun(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 3, 100)
-	s.submit("elastic", 24, inPods(8), func(r *rqv1.Run) {
-		r.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 24, StepGPUs: 8}
-	})
-	s.await("elastic", rqv1.RunRunning, "bound 24 GPUs")
-	s.settled()
-	before := s.podsOf("elastic")
-	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: before["elastic-0"].Spec.NodeName}}, func(n *corev1.Node) {
-		n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown",
-			Effect: corev1.TaintEffectNoExecute})
-	})
-	s.await("elastic", rqv1.RunRunning, "shrunk to 16 GPUs")
-	s.settled()
-	after := s.podsOf("elastic")
-	if on, want := after["elastic-0"].Spec.NodeName, before["elastic-2"].Spec.NodeName; on != want || len(after) != 2 {
-		t.Errorf("%d pods, and rank 0 is on %s, want %s", len(after), on, want)
-	}
-	if diff := cmp.Diff(map[rqv1.ClosureReason]int{"": 2, rqv1.ClosedNodeFailure: 1, rqv1.ClosedShrink: 1},
-		s.closures("elastic")); diff != "" {
-		t.Error(diff)
-	}
-}
