@@ -13,33 +13,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestWorkThatWasSavedIsNotLost has a Run say when it saved its work before a rank of it dies.
-func TestWorkThatWasSavedIsNotLost(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 3, 100)
-	s.submit("train", 16, inPods(8), checkpoint(time.Hour))
-	s.await("train", rqv1.RunRunning, "bound 16 GPUs")
-	started := time.Now()
-	s.works(3 * time.Second)
-	s.runs("checkpointed train -n " + s.namespace)
-	s.works(2 * time.Second)
-	s.ends("train-1", exits(1, ""))
-	s.restarted("train", "restart 1 of 3")
-	took := time.Since(started)
-	var lost *rqv1.LeaseLost
-	for _, lease := range s.leasesOf("train") {
-		if lease.Status.Closed {
-			lost = lease.Status.Lost
-		}
-	}
-	// When work was saved is told in whole seconds.
-	if lost == nil || lost.GPUSeconds < 8 || lost.GPUSeconds > int64(8*(took-2*time.Second)/time.Second) ||
-		lost.OthersGPUSeconds != lost.GPUSeconds {
-		t.Errorf("the Lease tells of %+v lost, after %s", lost, took)
-	}
-	s.settled()
-}
-
 // TestLostWorkAddsUp has one envelope pay for work that a program, a node and a user lose: its usage tells of each what
 // the Leases come to.
 func TestLostWorkAddsUp(t *testing.T) {
