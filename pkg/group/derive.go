@@ -59,6 +59,8 @@ type Derived struct {
 	Spec *rqv1.RunSpec
 	// Problem is why there is none, in a sentence that says what mends it, and Waits what is waited for; empty otherwise.
 	Problem, Waits string
+	// Note says what of the group's wishes the Run does not have; empty where it has all.
+	Note string
 }
 
 // Hash tells one spec from another.
@@ -111,8 +113,12 @@ func Derive(o *Observed) Derived {
 		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), TotalGPUs: total,
 			GPUsPerPod: ptr.To(int32(perPod))}}
 	p.setLocality(spec, o, shape.slice()*perPod, perPod)
+	if key := shape.within; key != "" && key != o.FabricLevel {
+		out.Note = fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within one of "+
+			"%s: set fabricLevel to %s if its domains are others", o.Key, key, o.FabricLevel, key)
+	}
 	p.setWidth(spec, int32(shape.Least*perPod), total)
-	if spares := p.gpus(rqv1.AnnotationSpares, perPod, 0); spares > 0 {
+	if spares := p.gpus(rqv1.AnnotationSpares, 1, 0); spares > 0 {
 		spec.SparesPerGroup = &spares
 	}
 	p.setRuntime(spec)

@@ -199,8 +199,8 @@ func TestDerive(t *testing.T) {
 			rqv1.AnnotationSpares+"!", "4", rqv1.AnnotationCheckpoint+"!", "10m")...), podOf("b", 4,
 			append(group("2"), rqv1.AnnotationMinWidth+"!", "4", rqv1.AnnotationSpares+"!", "4",
 				rqv1.AnnotationCheckpoint+"!", "10m")...)}, want: "8 of H100 by 4, from 4 to 8, spares 4, checkpoint 10m0s"},
-		"spares that are no pods": {pods: []*corev1.Pod{podOf("a", 8, with(rqv1.AnnotationSpares+"!", "4")...)},
-			want: "annotation rq.davidlangworthy.io/spares of Pod/a is \"4\", which is not a multiple of the 8 GPUs"},
+		"spares that are no whole pods": {pods: []*corev1.Pod{podOf("a", 8, with(rqv1.AnnotationSpares+"!", "4")...)},
+			want: "8 of H100 by 8, spares 4"},
 		"a JobSet by its object": {pods: []*corev1.Pod{ofJobSet("a", 8, "w", "0", "0")}, object: twoByTwo,
 			want: "no owner is named"},
 		"a PodGroup of which there are more": {pods: []*corev1.Pod{

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"cmp"
 	"encoding/json"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -48,7 +49,8 @@ func ofJobs(o *Observed) Shape {
 		}
 		waited[job.Name] = asks || after
 		p := replicated{Name: job.Name, Replicas: 1, Spec: job.Template.Spec, Later: after || later,
-			Led: exclusive(above) || exclusive(job.Template.Metadata.Annotations)}
+			Led:    exclusive(above) || exclusive(job.Template.Metadata.Annotations),
+			Within: cmp.Or(job.Template.Metadata.Annotations[exclusiveTopology], above[exclusiveTopology])}
 		later = later || order == "InOrder" && asks
 		if job.Replicas != nil {
 			p.Replicas = *job.Replicas

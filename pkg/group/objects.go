@@ -52,6 +52,8 @@ type replicated struct {
 	Spec     batchv1.JobSpec
 	// Later says that it is made once others run, and Led that its other pods are once its first one is bound.
 	Later, Led bool
+	// Within is the node label of whose domains each copy has one for itself; empty where it has none.
+	Within string
 }
 
 // exclusiveTopology has the Jobs of a JobSet be led, unless nodes are labelled for them beforehand.
@@ -94,6 +96,11 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		} else if has := gpus(&first.Spec.Template.Spec); asks != has {
 			s.mixed = fmt.Sprintf("asks for %d GPUs for each pod of Job %s and for %d for each of Job %s", has, first.Name, asks,
 				job.Name)
+		}
+		if len(s.parts) == 0 {
+			s.within = job.Within
+		} else if s.within != job.Within {
+			s.within = ""
 		}
 		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: job.Replicas})
 		s.Ranks += size * job.Replicas

@@ -92,9 +92,8 @@ func TestWatchTellsWidthAndLeases(t *testing.T) {
 	data.await("vast")
 	s.submit("train", 16, inGroups(8), withSpares(8), malleable(16, 32, 8))
 	text.await(" spare GPU lease", "bound 16 GPUs")
-	text.await("Running    16/32 GPUs    bound 16 GPUs",
-		"[Grow to 24]", "a GPU lease (Grow): 8 GPUs on ",
-		"Running    32/32 GPUs    grew to 32 GPUs")
+	text.await("bound 16 GPUs", "[Grow to 24]", "a GPU lease (Grow): 8 GPUs on ",
+		"Running    32/32 GPUs   [leases: 4 active, 4 spare]  grew to 32 GPUs")
 	s.settled()
 	if list := s.runs("list -n " + s.namespace); !strings.Contains(strings.Join(strings.Fields(list), " "),
 		" 32/32 32/32 Running ") {
@@ -102,7 +101,7 @@ func TestWatchTellsWidthAndLeases(t *testing.T) {
 	}
 	s.runs("shrink train --to 16 -n " + s.namespace)
 	text.await("grew to 32 GPUs", "[Shrink to 16]",
-		"Running    16/16 GPUs    shrunk to 16 GPUs")
+		"Running    16/16 GPUs   [leases: 2 active, 2 spare]  shrunk to 16 GPUs")
 	text.await("grew to 32 GPUs", "(Shrink): ")
 	text.await("grew to 32 GPUs", "closed: Shrink")
 	s.settled()

@@ -123,6 +123,9 @@ func (p *planner) ask(ctx context.Context, c client.Client, o *group.Observed, o
 	if err := c.Get(ctx, client.ObjectKeyFromObject(run), &rqv1.Run{}); err == nil {
 		return q, fmt.Sprintf("%s is there already: see \"kubectl runs plan -n %s %s\"", o.Key, o.Key.Namespace, o.Key), nil
 	}
+	if d.Note != "" {
+		q.notes = append(q.notes, d.Note)
+	}
 	q.names = session.NamesOf([]rqv1.Run{*run})
 	model := o.Pods[slices.IndexFunc(o.Pods, func(pod *corev1.Pod) bool { return o.GPUs(&pod.Spec) > 0 })]
 	problem, unasked := mayPay(ctx, c, model, run.Spec.Owner)
