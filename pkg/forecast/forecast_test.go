@@ -122,6 +122,19 @@ func TestEarliest(t *testing.T) {
 	}{
 		"a window opens": {func() *scene { return newScene(64, &tomorrow, 4) }, 4,
 			"+12h0m10s window-aligned, short by 0 in region=west,fabric.domain=A, on A0:8 A1:8 A2:8 A3:8"},
+		"a window opens onto a full fleet": {func() *scene {
+			s := newScene(64, &tomorrow, 4)
+			s.holds("x", "A0", "A1")
+			s.holds("y", "A2")
+			return s
+		}, 4, "+12h0m10s window-aligned, short by 24 in region=west,fabric.domain=A, on A0:8 A1:8 A2:8 A3:8; " +
+			"Lottery x 1; Lottery y 1"},
+		"a window opens onto a fleet that is full until later": {func() *scene {
+			s := newScene(64, &tomorrow, 2)
+			s.holds("x", "A0", "A1")
+			s.ends(0, 13*time.Hour)
+			return s
+		}, 2, "+12h0m10s window-aligned, short by 16 in region=west,fabric.domain=A, on A0:8 A1:8; Lottery x 1"},
 		"a Run ends before others may be cut": {func() *scene {
 			s := newScene(64, nil, 2)
 			s.holds("x", "A0", "A1")

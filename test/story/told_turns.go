@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -14,6 +15,8 @@ func turnStories() []Story {
 	return []Story{
 		{Name: "only-runs-that-borrow-are-drawn", Args: with(soon("4s"), "lottery", "Borrowed"), Play: onlyBorrowersDrawn},
 		{Name: "window-opens", Args: soon("1h"), Play: windowOpens},
+		{Name: "window-opens-onto-a-full-fleet", Args: soon("1s"), Play: windowOntoAFullFleet},
+		{Name: "window-of-4096", Args: soon("1s"), Play: windowOf4096},
 		{Name: "events-count-up", Play: eventsCountUp},
 		{Name: "pods-that-leave-are-awaited", Args: soon("3s"), Play: leavingAwaited},
 	}
@@ -63,6 +66,55 @@ func windowOpens(s *Teller) {
 	filler := s.Says("filler", rqv1.RunRunning, "bound 32 GPUs")
 	s.Same("what threatens a Run that ends in time", 0, len(filler.Status.AtRisk))
 	run := s.Says("big", rqv1.RunRunning, "bound 64 GPUs")
+	if at, _ := run.StartedAt(); at.Before(opens.Time) {
+		s.Errorf("it started at %s, before its window opened", at)
+	}
+	s.Promised("big", rqv1.ReservationReleased)
+}
+
+// windowOntoAFullFleet has a window open while others, who have no end, use all there is: the date that the Run had
+// before says who may be cut for it, and they are when it comes.
+func windowOntoAFullFleet(s *Teller) {
+	s.Nodes("d0", 4)
+	opens := s.In(10 * time.Second)
+	s.Fund("rai", Envelope("night", 5000, func(e *rqv1.Envelope) { e.Start = opens }))
+	s.Fund("day", Envelope("all", 64))
+	s.Submit("filler", 32, s.By("day"), Checkpointed(time.Second))
+	s.Says("filler", rqv1.RunRunning, "bound 32 GPUs")
+	s.Submit("big", 32, s.By("rai"))
+	ontoAFullFleet(s, opens, 32)
+	s.Says("filler", rqv1.RunPending)
+	s.Ledger("filler", Leases{"RandomPreempt": 4})
+}
+
+// windowOf4096 is worked example 6 at its size, on 625 nodes of which all are in use when the window opens.
+func windowOf4096(s *Teller) {
+	for d := range 25 {
+		s.Nodes(fmt.Sprintf("d%02d", d), 25)
+	}
+	opens := s.In(20 * time.Second)
+	s.Fund("rai", Envelope("night", 5000, func(e *rqv1.Envelope) { e.Start = opens }))
+	s.Fund("day", Envelope("all", 5000))
+	for i := range 5 {
+		s.Submit(fmt.Sprintf("filler%d", i), 1000, s.By("day"), Checkpointed(time.Second))
+		s.Says(fmt.Sprintf("filler%d", i), rqv1.RunRunning, "bound 1000 GPUs")
+	}
+	s.Submit("big", 4096, s.By("rai"))
+	ontoAFullFleet(s, opens, 4096)
+	s.Ledger("big", Leases{Open: 512})
+}
+
+// ontoAFullFleet has a Run wait for its window, told who may be cut then, and start when it has opened, at others' cost.
+func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) {
+	s.T.Helper()
+	r := s.Promised("big", rqv1.ReservationPending, "its window opens at")
+	s.Same("confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
+	s.Same("earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
+	s.Same("what is missing then", gpus, r.Status.Forecast.DeficitGPUs)
+	if len(r.Status.ConflictSet) == 0 || r.Status.ConflictSet[0].Action != rqv1.CutLottery {
+		s.Errorf("those who may be cut: %v", r.Status.ConflictSet)
+	}
+	run := s.Says("big", rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", gpus))
 	if at, _ := run.StartedAt(); at.Before(opens.Time) {
 		s.Errorf("it started at %s, before its window opened", at)
 	}
