@@ -1,7 +1,6 @@
 package integration
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -158,59 +157,4 @@ func (r *returning) settle() {
 	r.await("next", rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", free))
 	eventually(r.t, r.name+": the node is to be as any other", func() error { return r.isBack(r.node) })
 	r.settled()
-}
-
-// TestTwoDrainsThatAreCalledOff has two nodes of a Run be emptied at once, and both uncordoned while the first rank
-// moves: that one goes on where its place was set aside, the other stays.
-func TestTwoDrainsThatAreCalledOff(t *testing.T) {
-	t.Parallel()
-	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m", "nodeLossGrace": "2m"})
-	installHolds(t, c, swapWrites)
-	s := newSite(t, c, 1, 4, 100)
-	s.startScheduler()
-	usual(s)
-	s.protected("train", 2)
-	before := s.podsOf("train")
-	s.hold("leased")
-	ctx, stop := context.WithCancel(t.Context())
-	done := s.drain(ctx, before["train-0"].Spec.NodeName, before["train-1"].Spec.NodeName)
-	moved := ""
-	eventually(t, "one rank is to be moved", func() error {
-		for _, name := range []string{"train-0", "train-1"} {
-			if pod, there := s.podsOf("train")[name]; there && pod.UID != before[name].UID {
-				moved = name
-				return nil
-			}
-		}
-		return fmt.Errorf("none is")
-	})
-	stop()
-	done()
-	for _, name := range []string{"train-0", "train-1"} {
-		s.cordon(before[name].Spec.NodeName, false)
-	}
-	s.hold("")
-	eventually(t, "the Run is to be whole again", func() error {
-		run, err := s.get("train")
-		if err != nil || run.Status.Width.Allocated != 16 || run.Status.Ready != 2 {
-			return fmt.Errorf("%+v: %w", run.Status, err)
-		}
-		return nil
-	})
-	s.settled()
-	s.protected("train", 2)
-	for _, name := range []string{"train-0", "train-1"} {
-		if same := s.podsOf("train")[name].UID == before[name].UID; same == (name == moved) {
-			t.Errorf("%s is the same: %v; %s was moved", name, same, moved)
-		}
-	}
-	eventually(t, "a spare is to stand by again", func() error {
-		if on := s.podsOf("train")["train-s0"].Spec.NodeName; on == "" {
-			return fmt.Errorf("it is on none")
-		}
-		return nil
-	})
-	s.submit("next", 8, inPods(8))
-	s.await("next", rqv1.RunRunning, "bound 8 GPUs")
-	s.settled()
 }
