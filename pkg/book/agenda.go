@@ -305,9 +305,11 @@ func (a *agenda) outdated(g *gang, at standing, now time.Time) bool {
 // have been found to have no date, that is not worked out again at each change, of which there may be some each second.
 func (a *agenda) holdsUntil(g *gang, at standing) time.Time {
 	changed, many := g.seen < a.waiting.changedFor(g), g.filed.dateless != nil && a.waiting.crowded(g)
-	switch {
+	switch until := g.restraint.until; {
 	case g.seen < 0, g.misplaced(at), changed && !many:
 		return time.Time{}
+	case g.promise == nil && !until.IsZero() && until.Before(g.looked.Add(promiseMaxAge)):
+		return until // from when on it may have a date
 	case changed, !many:
 		return g.looked.Add(promiseMaxAge)
 	}

@@ -238,7 +238,8 @@ func cutsArePaused(s *Teller) {
 		r = all[len(all)-1]
 		return nil
 	})
-	if early := r.CreationTimestamp.Sub(off.Status.EndedAt.Time); early < 4*time.Second {
-		s.Errorf("it has another date after %s", early)
+	after, lead := r.CreationTimestamp.Sub(off.Status.EndedAt.Time), r.Spec.EarliestStart.Sub(r.CreationTimestamp.Time)
+	if after < 4*time.Second || after > 10*time.Second || lead < 3*time.Second {
+		s.Errorf("it has another date after %s, which comes in %s", after, lead)
 	}
 }
