@@ -5,6 +5,7 @@ package book
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -190,7 +191,7 @@ func (b *Book) Inquiries() *Outlet[[]types.UID] { return b.mail.inquiries }
 func (b *Book) LeftOutNodes() []topology.LeftOut {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	return b.fleet.LeftOut()
+	return slices.DeleteFunc(b.fleet.LeftOut(), func(out topology.LeftOut) bool { return b.nodes.anyMachine(out.Node) })
 }
 
 // TakeOver has gangs that wait stand in line and be promised what their Reservations say, for a book that reads the

@@ -116,7 +116,8 @@ func (g *gang) awaitsTheirs() bool {
 		g.firstAreThere() && g.leader() == nil && g.active.leaving == 0 && g.active.within < g.active.size
 }
 
-// keepForLate gives gangs places again for pods that are made late: a process that has begun since knows of none.
+// keepForLate gives gangs places again for pods that are made late: a process that has begun since knows of none. Other
+// rules are not asked about them, since only a pod in its cycle can ask, and none is: those that come find it out.
 func (x *starter) keepForLate(gangs iter.Seq[*gang], now time.Time) {
 	var late []*gang
 	for g := range gangs {
@@ -126,6 +127,7 @@ func (x *starter) keepForLate(gangs iter.Seq[*gang], now time.Time) {
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
+		g.check.trust(now)
 		g.committed = true // the first ones are past the barrier
 		g.committed = x.planGang(g, g.model(), now) == nil
 	}

@@ -65,6 +65,14 @@ func (t *nodeTable) nodeFlavor(name string) string {
 	return ""
 }
 
+// anyMachine reports whether a node without GPUs names a type in a label that every machine has, such as its instance
+// type, and no node of that type has any: it is no part of a GPU fleet.
+func (t *nodeTable) anyMachine(name string) bool {
+	node := t.byName[name]
+	return node != nil && t.gpusOf(node) == 0 && t.args.GPUResource.On(node) == "" &&
+		t.args.FlavorLabel == corev1.LabelInstanceTypeStable && !slices.Contains(t.fleet.Flavors(), t.flavorOf(node))
+}
+
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.
 func (t *nodeTable) gpusOfAll(flavor string) int {
 	total := 0

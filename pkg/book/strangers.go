@@ -2,7 +2,6 @@ package book
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,16 +91,9 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
 }
 
-// Flavors returns the types of GPU that the nodes there are have, in order.
+// Flavors returns the types of GPU that nodes have which are not left out, in order.
 func (b *Book) Flavors() []string {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	var out []string
-	for flavor, nodes := range b.nodes.ofFlavor {
-		if len(nodes) > 0 {
-			out = append(out, flavor)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return b.fleet.Flavors()
 }

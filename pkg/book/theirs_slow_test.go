@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -79,9 +80,19 @@ func TestAGroupWhoseFirstPodsNeverBegin(t *testing.T) {
 }
 
 // TestPlacesAreKeptForPodsThatAreMadeLateAfterARestart: what comes once the first pods are ready has its places while
-// these begin, whoever schedules by then.
+// these begin, whoever schedules by then, also where other rules would be asked about it, for which no pod is there.
 func TestPlacesAreKeptForPodsThatAreMadeLateAfterARestart(t *testing.T) {
+	var own rqv1.RunSpec
+	apart(&own)
+	for name, affinity := range map[string]*corev1.Affinity{"": nil, "with rules of their own": own.Template.Spec.Affinity} {
+		t.Run(name, func(t *testing.T) { keptAfterARestart(t, affinity) })
+	}
+}
+
+func keptAfterARestart(t *testing.T, affinity *corev1.Affinity) {
 	tell(t, func(w *world) {
+		w.controllers.affinity = affinity
+		w.asks(affinity != nil)
 		first := w.startSlowly()
 		w.crash()
 		w.submitWithSpares("run1", "org:a", 1, 1, 8, 0, ungrouped)

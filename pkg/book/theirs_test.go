@@ -47,6 +47,7 @@ type controllers struct {
 	empty      map[types.UID]time.Time
 	wants      map[types.UID]int
 	inOrder    bool
+	affinity   *corev1.Affinity // of the pods that they make
 }
 
 // wants returns how many pods a Run's controller is to make.
@@ -107,7 +108,8 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 	}
 	for i, n := range w.missing(run) {
 		if i < most {
-			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3)})
+			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3),
+				Affinity: w.controllers.affinity})
 		}
 	}
 }

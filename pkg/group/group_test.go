@@ -184,6 +184,10 @@ func TestDerive(t *testing.T) {
 		"a pod without any": {pods: []*corev1.Pod{podOf("p", 0, own...)}, want: ""},
 		"a head that says less": {pods: []*corev1.Pod{podOf("head", 0, group("2")...),
 			selecting(podOf("w", 8, group("2")...))}, types: []string{"B200", "H100"}, want: "8 of H100 by 8"},
+		"a type by affinity": {pods: []*corev1.Pod{attracted(podOf("p", 8, own...), "H100")},
+			types: []string{"B200", "H100"}, want: "8 of H100 by 8"},
+		"two types by affinity": {pods: []*corev1.Pod{attracted(podOf("p", 8, own...), "B200", "H100")},
+			types: []string{"B200", "H100"}, want: "no type of GPU is named, and the fleet has B200, H100"},
 		"nobody's pod": {pods: []*corev1.Pod{podOf("p", 8)}, want: "no owner is named to pay for the 8 GPUs of Pod/p"},
 		"two types": {pods: []*corev1.Pod{podOf("p", 8, own...)}, types: []string{"B200", "H100"},
 			want: "no type of GPU is named, and the fleet has B200, H100"},
@@ -235,6 +239,20 @@ func TestDerive(t *testing.T) {
 // selecting has a pod be for nodes of a type.
 func selecting(pod *corev1.Pod) *corev1.Pod {
 	pod.Spec.NodeSelector = map[string]string{"gpu.flavor": "H100"}
+	return pod
+}
+
+// attracted has a pod require nodes of types by affinity, in a term for each.
+func attracted(pod *corev1.Pod, types ...string) *corev1.Pod {
+	required := &corev1.NodeSelector{}
+	for _, of := range types {
+		required.NodeSelectorTerms = append(required.NodeSelectorTerms, corev1.NodeSelectorTerm{
+			MatchExpressions: []corev1.NodeSelectorRequirement{
+				{Key: "zone", Operator: corev1.NodeSelectorOpExists},
+				{Key: "gpu.flavor", Operator: corev1.NodeSelectorOpIn, Values: []string{of}}}})
+	}
+	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: required}}
 	return pod
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -113,7 +114,8 @@ func (p *params) duration(key string) *metav1.Duration {
 	return &metav1.Duration{Duration: d}
 }
 
-// gpuType returns the type of GPU: as is said, else as the pods' node selector says, else the only one that there is.
+// gpuType returns the type of GPU: as is said, else as the pods' node selector or affinity says, else the only one that
+// there is.
 func (p *params) gpuType(o *Observed, members []member) string {
 	value, by := p.get(rqv1.AnnotationGPUType)
 	switch types := slices.Sorted(slices.Values(o.Types)); {
@@ -122,8 +124,8 @@ func (p *params) gpuType(o *Observed, members []member) string {
 	case value != "":
 		p.problem(rqv1.AnnotationGPUType, by, value, "and the fleet has "+named(types))
 		return ""
-	case len(members) > 0 && members[0].pod.Spec.NodeSelector[o.FlavorLabel] != "":
-		return o.FlavorOf(members[0].pod.Spec.NodeSelector[o.FlavorLabel])
+	case len(members) > 0 && selected(&members[0].pod.Spec, o.FlavorLabel) != "":
+		return o.FlavorOf(selected(&members[0].pod.Spec, o.FlavorLabel))
 	case len(types) == 1:
 		return types[0]
 	default:
@@ -132,6 +134,29 @@ func (p *params) gpuType(o *Observed, members []member) string {
 			o.FlavorLabel))
 		return ""
 	}
+}
+
+// selected returns the only value of a node label with which a pod may be on a node, by its node selector or by each of
+// the terms of the affinity that it requires; empty where there is none, or several.
+func selected(pod *corev1.PodSpec, label string) string {
+	if value := pod.NodeSelector[label]; value != "" {
+		return value
+	}
+	if pod.Affinity == nil || pod.Affinity.NodeAffinity == nil ||
+		pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
+		return ""
+	}
+	only := ""
+	for _, term := range pod.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+		i := slices.IndexFunc(term.MatchExpressions, func(r corev1.NodeSelectorRequirement) bool {
+			return r.Key == label && r.Operator == corev1.NodeSelectorOpIn && len(r.Values) == 1
+		})
+		if i < 0 || only != "" && term.MatchExpressions[i].Values[0] != only {
+			return ""
+		}
+		only = term.MatchExpressions[i].Values[0]
+	}
+	return only
 }
 
 // mostTypes is how many types of GPU are named to somebody who has to choose.

@@ -27,6 +27,8 @@ type Foreign struct {
 	Any  bool
 	// Grace is how long it takes to end, in seconds.
 	Grace int64
+	// Affinity is what it wants of the nodes and pods around it.
+	Affinity *corev1.Affinity
 }
 
 // The annotations of such a pod.
@@ -42,7 +44,7 @@ func (c *Cluster) Make(f Foreign) {
 		Name:              fmt.Sprintf("%s-%d-%s", f.Run.Name, f.Slot, uid),
 		CreationTimestamp: metav1.NewTime(c.Now.Truncate(time.Second)),
 		Annotations:       map[string]string{forRun: string(f.Run.UID), forSlot: strconv.Itoa(f.Slot)}},
-		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName, TerminationGracePeriodSeconds: &f.Grace,
+		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName, TerminationGracePeriodSeconds: &f.Grace, Affinity: f.Affinity,
 			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: limits,
 				Requests: limits}}}}}
 	if f.Any {

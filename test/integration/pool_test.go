@@ -44,7 +44,7 @@ func pooled(jobSets bool) (*cluster, error) {
 		c := idle[len(idle)-1]
 		pool.idle[jobSets] = idle[:len(idle)-1]
 		pool.Unlock()
-		return c, nil
+		return c, c.furnish()
 	}
 	pool.Unlock()
 	dir, err := os.MkdirTemp("", "jobtree-own-")
@@ -59,9 +59,9 @@ func pooled(jobSets bool) (*cluster, error) {
 		return nil, err
 	}
 	pool.Lock()
-	defer pool.Unlock()
 	pool.all = append(pool.all, c)
-	return c, nil
+	pool.Unlock()
+	return c, c.furnish()
 }
 
 // release gives a cluster back when its test has ended. One whose test has failed, or that cannot be made as it was, is

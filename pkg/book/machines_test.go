@@ -1,0 +1,57 @@
+package book
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// TestMachinesWithoutGPUs: nodes without GPUs are no part of the fleet, whatever their labels: they offer no type of GPU,
+// and nobody is told that they are left out, but for a node of a type that others have, whose devices are not there.
+func TestMachinesWithoutGPUs(t *testing.T) {
+	for _, label := range []string{"gpu.flavor", corev1.LabelInstanceTypeStable} {
+		args, err := config.Parse([]byte("flavorLabel: " + label))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := New(args)
+		machine := func(name, kind string, gpus int64) {
+			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "west",
+				"cluster": "one", "fabric.domain": "a"}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
+				"cpu": resource.MustParse("16")}}}
+			if kind != "" {
+				node.Labels[label] = kind
+			}
+			if gpus > 0 {
+				node.Status.Allocatable["nvidia.com/gpu"] = *resource.NewQuantity(gpus, resource.DecimalSI)
+			}
+			b.SetNode(node)
+		}
+		machine("large", "p5.48xlarge", 8)
+		machine("down", "p5.48xlarge", 0)
+		machine("plain", "", 0)
+		machine("arm", "", 0)
+		want := []string{"down"}
+		if label == corev1.LabelInstanceTypeStable {
+			machine("m6i", "m6i.8xlarge", 0)
+		} else {
+			machine("broken", "B200", 0) // whoever gives it such a label means GPUs
+			want = []string{"broken", "down"}
+		}
+		if diff := cmp.Diff([]string{"p5.48xlarge"}, b.Flavors()); diff != "" {
+			t.Errorf("%s: types of GPU (-want +got):\n%s", label, diff)
+		}
+		var got []string
+		for _, out := range b.LeftOutNodes() {
+			got = append(got, out.Node)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: left out (-want +got):\n%s", label, diff)
+		}
+	}
+}
