@@ -308,7 +308,7 @@ func (a *agenda) holdsUntil(g *gang, at standing) time.Time {
 	switch until := g.restraint.until; {
 	case g.seen < 0, g.misplaced(at), changed && !many:
 		return time.Time{}
-	case g.promise == nil && !until.IsZero() && until.Before(g.looked.Add(promiseMaxAge)):
+	case g.promise == nil && until.After(g.looked) && until.Before(g.looked.Add(promiseMaxAge)):
 		return until // from when on it may have a date
 	case changed, !many:
 		return g.looked.Add(promiseMaxAge)
