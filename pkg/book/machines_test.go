@@ -11,8 +11,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 )
 
-// TestMachinesWithoutGPUs: nodes without GPUs are no part of the fleet, whatever their labels: they offer no type of GPU,
-// and nobody is told that they are left out, but for a node of a type that others have, whose devices are not there.
+// TestMachinesWithoutGPUs: nodes without GPUs are no part of the fleet, whatever their labels: they offer no type of
+// GPU, and nobody is told that they are left out, but for a node of a type that others have, whose devices are not
+// there.
 func TestMachinesWithoutGPUs(t *testing.T) {
 	for _, label := range []string{"gpu.flavor", corev1.LabelInstanceTypeStable} {
 		args, err := config.Parse([]byte("flavorLabel: " + label))

@@ -84,7 +84,8 @@ func TestAGroupWhoseFirstPodsNeverBegin(t *testing.T) {
 func TestPlacesAreKeptForPodsThatAreMadeLateAfterARestart(t *testing.T) {
 	var own rqv1.RunSpec
 	apart(&own)
-	for name, affinity := range map[string]*corev1.Affinity{"": nil, "with rules of their own": own.Template.Spec.Affinity} {
+	for name, affinity := range map[string]*corev1.Affinity{"": nil,
+		"with rules of their own": own.Template.Spec.Affinity} {
 		t.Run(name, func(t *testing.T) { keptAfterARestart(t, affinity) })
 	}
 }

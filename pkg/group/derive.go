@@ -114,8 +114,8 @@ func Derive(o *Observed) Derived {
 			GPUsPerPod: ptr.To(int32(perPod))}}
 	p.setLocality(spec, o, shape.slice()*perPod, perPod)
 	if key := shape.within; key != "" && key != o.FabricLevel {
-		out.Note = fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within one of "+
-			"%s: set fabricLevel to %s if its domains are others", o.Key, key, o.FabricLevel, key)
+		out.Note = fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within "+
+			"one of %s: set fabricLevel to %s if its domains are others", o.Key, key, o.FabricLevel, key)
 	}
 	p.setWidth(spec, int32(shape.Least*perPod), total)
 	if spares := p.gpus(rqv1.AnnotationSpares, 1, 0); spares > 0 {

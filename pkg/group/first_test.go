@@ -41,12 +41,13 @@ func TestFirst(t *testing.T) {
 // TestAnotherDomainThanGroupsHave: a JobSet each of whose Jobs is to have a domain of its own is told where that is not
 // what groups of GPUs stay within.
 func TestAnotherDomainThanGroupsHave(t *testing.T) {
-	for key, want := range map[string]string{"fabric.domain": "", "cloud.google.com/gke-nodepool": "JobSet/llm asks for a " +
-		"domain of cloud.google.com/gke-nodepool for each of its Jobs, and jobtree keeps a group of GPUs within one of " +
+	for key, want := range map[string]string{"fabric.domain": "", "cloud.google.com/gke-nodepool": "JobSet/llm asks for " +
+		"a domain of cloud.google.com/gke-nodepool for each of its Jobs, and jobtree keeps a group of GPUs within one of " +
 		"fabric.domain: set fabricLevel to cloud.google.com/gke-nodepool if its domains are others"} {
 		pod := ofJobSet("a", 8, "w", "0", "0")
+		object := strings.Replace(twoByTwo, "name: llm", "name: llm, annotations: {"+exclusiveTopology+": "+key+"}", 1)
 		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"},
-			Object: objectOf(t, strings.Replace(twoByTwo, "name: llm", "name: llm, annotations: {"+exclusiveTopology+": "+key+"}", 1))})
+			Object: objectOf(t, object)})
 		if d.Note != want {
 			t.Errorf("%s: %q, want %q", key, d.Note, want)
 		}

@@ -48,8 +48,8 @@ func (r *revision) follow() *Write {
 	return &Write{Verb: UpdateStatus, Reservation: next}
 }
 
-// inScope begins the reason of a Reservation with the GPUs that are missing where the Run is to start; it is empty where
-// none are.
+// inScope begins the reason of a Reservation with the GPUs that are missing where the Run is to start; it is empty
+// where none are.
 func inScope(p *forecast.Promise) string {
 	switch short := p.Slice.Deficit; {
 	case short == 0:

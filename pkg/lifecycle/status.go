@@ -71,8 +71,8 @@ func fresh(s *situation) bool {
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 
-// setPodSize says how many GPUs each pod has, and what stands by in each group (R14). Of a Run that has no pods any more
-// and is to start again, the size may change.
+// setPodSize says how many GPUs each pod has, and what stands by in each group (R14). Of a Run that has no pods any
+// more and is to start again, the size may change.
 func setPodSize(next *rqv1.RunStatus, s *situation) {
 	switch d := s.width.shape; {
 	case s.phase == rqv1.RunRunning && s.facts.Shape == nil:

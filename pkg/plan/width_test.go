@@ -124,7 +124,8 @@ func TestHolding(t *testing.T) {
 			t.Errorf("%s: %+v, want %d pods", name, got, test.want)
 		}
 	}
-	fixed, _ := DemandOf(&rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}}, 0, manyOf(8))
+	fixed, _ := DemandOf(&rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}}, 0,
+		manyOf(8))
 	if got := fixed.Holding(8, 0); got != fixed {
 		t.Errorf("a fixed Run has one width, not %+v", got)
 	}

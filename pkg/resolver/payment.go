@@ -33,13 +33,15 @@ func (t *simulation) pay(drawn []int) map[int][]int {
 		if len(by) == 0 {
 			continue
 		}
-		if t.chosen = all.changed(asDrawn, t.chosen); owners == 0 || t.fits() {
+		t.chosen = all.changed(asDrawn, t.chosen)
+		if owners == 0 || t.fits() {
 			all = t.chosen
 			maps.Copy(paid, by)
 			owners++
 		}
 	}
-	if t.chosen = all; owners > 1 {
+	t.chosen = all
+	if owners > 1 {
 		t.putBackUnpaid(drawn, paid)
 	}
 	return paid

@@ -85,7 +85,9 @@ func TestPrioritiesOfAnOwnerAreNothingToOthers(t *testing.T) {
 
 // ofA are the cuts of owner a, and others all others.
 func ofA(cuts []rqv1.Cut) []rqv1.Cut {
-	return slices.DeleteFunc(slices.Clone(cuts), func(c rqv1.Cut) bool { return !strings.HasSuffix(c.Run.Namespace, "-a") })
+	return slices.DeleteFunc(slices.Clone(cuts), func(c rqv1.Cut) bool {
+		return !strings.HasSuffix(c.Run.Namespace, "-a")
+	})
 }
 
 func others(cuts []rqv1.Cut) []rqv1.Cut {

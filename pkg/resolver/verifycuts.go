@@ -77,8 +77,8 @@ func (v *verifier) checkForm(i int, c *rqv1.Cut) {
 	}
 }
 
-// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut, or paid for. Who
-// pays for other draws may free so much more that it is spared.
+// checkLast checks that drawing stopped where it had to: the last ticket made the Run fit, so it is cut, or paid for.
+// Who pays for other draws may free so much more that it is spared.
 func (v *verifier) checkLast(cut map[entryKey]bool) {
 	draws := v.lottery.Draws
 	if len(draws) == 0 {

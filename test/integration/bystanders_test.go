@@ -27,7 +27,8 @@ func bystanders() []corev1.Node {
 	plane, plain, other := machine("control-plane-0", "amd64", ""), machine("plain-0", "arm64", ""),
 		machine("other-0", "amd64", "4")
 	plane.Labels["node-role.kubernetes.io/control-plane"] = ""
-	plane.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}}
+	plane.Spec.Taints = []corev1.Taint{{Key: "node-role.kubernetes.io/control-plane",
+		Effect: corev1.TaintEffectNoSchedule}}
 	other.Labels["gpu.flavor"] = "T4"
 	return []corev1.Node{plane, plain, other}
 }

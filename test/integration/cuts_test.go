@@ -14,8 +14,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestBrakesOnCuts has the commands pause cuts, call a start off and let cuts go on, and the scheduler heed them: the Run
-// gets another date, and starts by that.
+// TestBrakesOnCuts has the commands pause cuts, call a start off and let cuts go on, and the scheduler heed them: the
+// Run gets another date, and starts by that.
 func TestBrakesOnCuts(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, led("5s")), 1, 2, 100)

@@ -83,7 +83,7 @@ func TestGroupsThatAreWrong(t *testing.T) {
 	for pod, words := range map[string]string{
 		"mixed-0":    "must ask for the same number",
 		"theirs-0":   "they must say the same",
-		"odd":        "not a multiple of the 2 GPUs",
+		"odd":        "may not exceed the GPUs of a group",
 		"long":       "not a duration of a second or more",
 		"unknown":    "and the fleet has",
 		"dropped":    "the API server dropped that field: start the API server with --feature-gates=GenericWorkload=true",

@@ -112,7 +112,8 @@ func (s *Teller) Uses(path string, want ...rqv1.EnvelopeStatus) {
 	})
 }
 
-// Spent waits until the envelopes of a Budget have spent what all Leases that they paid for add up to, which have closed.
+// Spent waits until the envelopes of a Budget have spent what all Leases that they paid for add up to, which have
+// closed.
 func (s *Teller) Spent(path string) {
 	s.T.Helper()
 	s.Until("the GPU-hours of "+path, func() error {

@@ -106,8 +106,8 @@ func (s *Teller) ClosedAs(run string, reason rqv1.ClosureReason, leases int) {
 	s.Until("how the Leases of "+run+" closed", func() error { return differs(leases, s.Closed(run)[string(reason)]) })
 }
 
-// nobodyDiesInVain is worked example 2: the lottery ends those whose room the Run needs, and takes a ticket back that it
-// turns out not to need; then a node of another Run fails.
+// nobodyDiesInVain is worked example 2: the lottery ends those whose room the Run needs, and takes a ticket back that
+// it turns out not to need; then a node of another Run fails.
 func nobodyDiesInVain(s *Teller) {
 	s.Nodes("a", 18, WithGPUs(4))
 	s.Nodes("b", 18, WithGPUs(4))

@@ -131,7 +131,8 @@ func neverOver(s *Teller, most int32) {
 	})
 	held := int32(0)
 	for _, c := range changes {
-		if held += c.gpus; held > most {
+		held += c.gpus
+		if held > most {
 			s.Errorf("%d GPUs were held at %s, and %d could be paid for", held, c.at, most)
 		}
 	}

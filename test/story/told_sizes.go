@@ -52,8 +52,8 @@ func sizeThatFits(s *Teller) {
 	s.sized("next", 8, 0)
 }
 
-// nodesThatCame submits a Run to a fleet that is too small for it, and nodes of another size come: it has no pod yet, and
-// gets pods for them.
+// nodesThatCame submits a Run to a fleet that is too small for it, and nodes of another size come: it has no pod yet,
+// and gets pods for them.
 func nodesThatCame(s *Teller) {
 	s.Nodes("d0", 1, WithGPUs(4))
 	s.Fund("", Envelope("all", 64))

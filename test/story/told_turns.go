@@ -104,7 +104,8 @@ func windowOf4096(s *Teller) {
 	s.Ledger("big", Leases{Open: 512})
 }
 
-// ontoAFullFleet has a Run wait for its window, told who may be cut then, and start when it has opened, at others' cost.
+// ontoAFullFleet has a Run wait for its window, told who may be cut then, and start when it has opened, at others'
+// cost.
 func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) {
 	s.T.Helper()
 	r := s.Promised("big", rqv1.ReservationPending, "its window opens at")

@@ -90,8 +90,8 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 	return names, nil
 }
 
-// ownName returns the namespace and the own name of the Run that a word names, seen from a namespace. A Run that is gone
-// has one as well.
+// ownName returns the namespace and the own name of the Run that a word names, seen from a namespace. A Run that is
+// gone has one as well.
 func ownName(ctx context.Context, c client.Client, current, word string) (namespace, name string, err error) {
 	first, rest, slashed := strings.Cut(word, "/")
 	switch {

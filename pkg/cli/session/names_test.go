@@ -78,7 +78,7 @@ func TestRunsByKindAndName(t *testing.T) {
 		"trainjob.example.com/llm":          `!does not name a Run`,
 		"leaderworkerset/serve":             "!is several Runs: name one of them, ",
 		"LeaderWorkerSet/serve-1":           names["leaderworkerset.x-k8s.io/LeaderWorkerSet/serve-1"] + " ",
-		"/llm":                              `!"/llm" does not name a Run: give its name, NAMESPACE/NAME, or KIND/NAME of its`,
+		"/llm":                              `!"/llm" does not name a Run: give its name, NAMESPACE/NAME, or KIND/NAME`,
 		"jobset/":                           `!"jobset/" does not name a Run`,
 		"jobset/a/b":                        `!"jobset/a/b" does not name a Run`,
 		"rai/own":                           "own ",

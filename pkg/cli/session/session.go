@@ -21,7 +21,7 @@ type Session struct {
 
 	namespace string            // the one that the names of Runs on the command line begin with; empty where none does
 	called    map[string]string // what the command line calls Runs, by their own names
-	known     []string          // the namespaces that are looked into by who may not read all; nil until they are looked for
+	known     []string          // the namespaces looked into by who may not read all; nil until they are looked for
 	read      []string          // those in which was read, as it was last told
 }
 

@@ -23,8 +23,8 @@ const unprotected = "sets neither runtime.checkpoint nor runtime.maxDuration: if
 	"for another Run, it fails and does not start again; if it saves its work, set runtime.checkpoint"
 
 // foretell says on standard error what whoever has submitted Runs would rather have known: that they leave parts of
-// nodes unused, what their spares come to, or that they are lost if they are cut. Nothing is said where the scheduler has
-// not published what that depends on.
+// nodes unused, what their spares come to, or that they are lost if they are cut. Nothing is said where the scheduler
+// has not published what that depends on.
 func (s *submission) foretell(ctx context.Context, c client.Client, created []*unstructured.Unstructured) {
 	if s.dryRun == "client" {
 		return

@@ -19,8 +19,8 @@ func TestWarnings(t *testing.T) {
 	odd := strings.Replace(text(t, "odd", ""), "totalGPUs: 8", "totalGPUs: 20", 1)
 	safe := strings.Replace(text(t, "safe", ""), "spec:\n", "spec:\n  runtime: {checkpoint: 10m}\n", 1)
 	spared := func(spares string) string {
-		return strings.NewReplacer("totalGPUs: 8", "totalGPUs: 32", "spec:\n", "spec:\n  locality: {groupGPUs: 16}\n  "+spares+"\n").
-			Replace(safe)
+		return strings.NewReplacer("totalGPUs: 8", "totalGPUs: 32", "spec:\n",
+			"spec:\n  locality: {groupGPUs: 16}\n  "+spares+"\n").Replace(safe)
 	}
 	lost := func(which string) string {
 		return "Warning: " + which + " sets neither runtime.checkpoint nor runtime.maxDuration: if the lottery draws it to " +

@@ -167,8 +167,8 @@ func GPUTypes(ctx context.Context, c client.Client) ([]string, error) {
 	return slices.Compact(types), nil
 }
 
-// Published returns what the scheduler has published of its configuration and of the fleet; nil for a configuration that
-// may not be read, or has not been published.
+// Published returns what the scheduler has published of its configuration and of the fleet; nil for a configuration
+// that may not be read, or has not been published.
 func Published(ctx context.Context, c client.Client) (args *config.Args, fleet published.Fleet, err error) {
 	data, lacks, err := public(ctx, c)
 	if err != nil || lacks != "" {

@@ -87,8 +87,7 @@ type RunSpec struct {
 	// +optional
 	Locality *RunLocality `json:"locality,omitempty"`
 	// sparesPerGroup is the number of spare GPUs in each group's domain, at most the size of a group; without groups, for the
-	// whole Run. A spare replaces a pod, so it is rounded up to whole pods: 1 is as many GPUs as one pod has, for which the
-	// Run's Budget pays (rule R14). A lost node is replaced by spares of as many GPUs as the group has on it. Default: 0.
+	// whole Run. It is rounded up to whole pods, which are paid for: 1 is one pod (rule R14). Default: 0.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
@@ -162,8 +161,7 @@ type RunResources struct {
 	// +kubebuilder:validation:Maximum=1000000
 	TotalGPUs int32 `json:"totalGPUs"`
 	// gpusPerPod is the number of GPUs of one pod. Default: the request in the template; else the largest number that
-	// divides the total, groups, the least width and steps, and with which the Run fits the nodes of its type when nobody
-	// else uses them; status.gpusPerPod tells it from the first pod on (rule R14).
+	// divides every width and with which the Run fits the empty fleet: status.gpusPerPod tells (rule R14).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
@@ -312,13 +310,11 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
-	// gpusPerPod is how many GPUs each pod of the Run has, from its first pod on (rule R14).
+	// gpusPerPod is how many GPUs each pod of a running Run has (rule R14).
 	// +optional
-	// +kubebuilder:validation:Minimum=0
 	GPUsPerPod int32 `json:"gpusPerPod,omitempty"`
-	// sparesPerGroup is how many GPUs stand by in each group, in whole pods, from the Run's first pod on (rule R14).
+	// sparesPerGroup is how many GPUs are to stand by in each group of a running Run, in whole pods (rule R14).
 	// +optional
-	// +kubebuilder:validation:Minimum=0
 	SparesPerGroup int32 `json:"sparesPerGroup,omitempty"`
 	// ready is how many ranks of a running Run are ready, not counting spares. It may be some seconds old.
 	// +optional
