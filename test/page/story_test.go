@@ -53,7 +53,7 @@ func seeLottery(t *testing.T, c *cluster, p *tab) {
 	c.kubectl("runs submit -f manifests/samples/reservation/3-vision-16.yaml")
 	p.eval(`location.hash = "#waiting/rai/vision-16"`, nil)
 	p.says("Starts:")
-	p.says("Run a fair lottery")
+	p.says("Run fair lottery")
 	p.says("May be cut for it")
 	p.until("the odds", `[...document.querySelectorAll("aside td")].some((cell) => cell.textContent === "25 %")`,
 		20*time.Second)
