@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 go=${GO:-go}
 scenarios=(TestStoriesAgree TestDeletedRunsGiveBackTheirGPUs TestLostNodes TestNodeDeletedWhileBinding TestOtherRules
   TestAJobIsAGang TestAJobSetIsAGang TestStandbyTakesOver TestNodesLostWhileAWidthChanges TestKillTheSchedulerInBreath)
-export JOBTREE_STORIES='spares|shards-fill|gpu-hours-spent|tainted|evicted-again|restart-exit|grow-and|loan-is'
+export JOBTREE_STORIES='spares|shards-fill|gpu-hours-spent|evicted-again|restart-exit|grow-and|loan-is'
 names="^($(IFS='|'; echo "${scenarios[*]}"))\$"
 [[ $("$go" test ./test/integration -list "$names" | grep -c '^Test') == "${#scenarios[@]}" ]] ||
   { echo "hack/test-race.sh names scenarios that are not there: $names" >&2; exit 1; }
