@@ -69,8 +69,8 @@ func (t *nodeTable) nodeFlavor(name string) string {
 // type, and no node of that type has any: it is no part of a GPU fleet.
 func (t *nodeTable) anyMachine(name string) bool {
 	node := t.byName[name]
-	return node != nil && t.gpusOf(node) == 0 && t.args.GPUResource.On(node) == "" &&
-		t.args.FlavorLabel == corev1.LabelInstanceTypeStable && !slices.Contains(t.fleet.Flavors(), t.flavorOf(node))
+	return node != nil && t.args.FlavorLabel == corev1.LabelInstanceTypeStable && t.args.GPUResource.On(node) == "" &&
+		t.fleet.Whole(t.flavorOf(node)).Largest() == 0
 }
 
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.

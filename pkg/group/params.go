@@ -118,14 +118,18 @@ func (p *params) duration(key string) *metav1.Duration {
 // there is.
 func (p *params) gpuType(o *Observed, members []member) string {
 	value, by := p.get(rqv1.AnnotationGPUType)
+	requires := ""
+	if len(members) > 0 {
+		requires = selected(&members[0].pod.Spec, o.FlavorLabel)
+	}
 	switch types := slices.Sorted(slices.Values(o.Types)); {
 	case value != "" && slices.Contains(types, value), value != "" && len(types) == 0:
 		return value
 	case value != "":
 		p.problem(rqv1.AnnotationGPUType, by, value, "and the fleet has "+named(types))
 		return ""
-	case len(members) > 0 && selected(&members[0].pod.Spec, o.FlavorLabel) != "":
-		return o.FlavorOf(selected(&members[0].pod.Spec, o.FlavorLabel))
+	case requires != "":
+		return o.FlavorOf(requires)
 	case len(types) == 1:
 		return types[0]
 	default:

@@ -60,10 +60,7 @@ func NewBlocks(domains ...map[int]int) *Blocks {
 	for _, of := range domains {
 		var nodes []int
 		for gpus, n := range of {
-			for len(nodes) <= gpus {
-				nodes = append(nodes, 0)
-			}
-			nodes[gpus] += n
+			nodes = tally(nodes, gpus, n)
 			out.free += gpus * n
 		}
 		out.domains = append(out.domains, nodes)
@@ -101,14 +98,19 @@ func (b *Blocks) Uniform() (gpus int, same bool) {
 // count adds to how many nodes have so many GPUs free.
 func (s freeList) count(nodes []int) []int {
 	for free, list := range s {
-		if free == 0 || len(list) == 0 {
-			continue
+		if free > 0 && len(list) > 0 {
+			nodes = tally(nodes, free, len(list))
 		}
-		for len(nodes) <= free {
-			nodes = append(nodes, 0)
-		}
-		nodes[free] += len(list)
 	}
+	return nodes
+}
+
+// tally adds so many nodes of some GPUs to how many there are of each number.
+func tally(nodes []int, gpus, n int) []int {
+	for len(nodes) <= gpus {
+		nodes = append(nodes, 0)
+	}
+	nodes[gpus] += n
 	return nodes
 }
 

@@ -92,10 +92,7 @@ func (p *pool) count(gpus int) {
 func (b *fabricDomain) insert(n *node) {
 	i, _ := slices.BinarySearchFunc(b.nodes, n, byOrder)
 	b.nodes = slices.Insert(b.nodes, i, n)
-	for len(b.sizes) <= n.GPUs {
-		b.sizes = append(b.sizes, 0)
-	}
-	b.sizes[n.GPUs]++
+	b.sizes = tally(b.sizes, n.GPUs, 1)
 }
 
 func (b *fabricDomain) remove(n *node) {

@@ -83,9 +83,7 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 		if s.called == nil {
 			s.called = map[string]string{}
 		}
-		if s.called[names[i]] = word; s.namespace != "" {
-			s.called[names[i]] = strings.TrimPrefix(word, s.namespace+"/")
-		}
+		s.called[names[i]] = strings.TrimPrefix(word, s.namespace+"/") // no word begins with a slash
 	}
 	return names, nil
 }
