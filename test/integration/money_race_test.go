@@ -1,17 +1,15 @@
 package integration
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/story"
 )
 
 // racers is how many Runs are created at once, each of racerGPUs.
@@ -71,19 +69,9 @@ func (s *site) winners(limit string, of int) []string {
 		if err := s.api.List(s.t.Context(), &runs, client.InNamespace(s.namespace)); err != nil {
 			return err
 		}
-		running = nil
-		waiting := 0
+		var waiting int
 		var other *rqv1.Run
-		for i := range runs.Items {
-			switch run := &runs.Items[i]; {
-			case run.Status.Phase == rqv1.RunRunning:
-				running = append(running, run.Name)
-			case run.Status.Phase == rqv1.RunPending && strings.Contains(run.Status.Message, limit):
-				waiting++
-			default:
-				other = run
-			}
-		}
+		running, waiting, other = story.Racing(pointers(runs.Items), limit)
 		if len(running) > racerWinners {
 			s.t.Fatalf("%d Runs run, and %d can be paid for", len(running), racerWinners)
 		}
@@ -102,27 +90,5 @@ func (s *site) neverOver(most int32) error {
 	if err != nil {
 		return err
 	}
-	type change struct {
-		at   time.Time
-		gpus int32
-	}
-	var changes []change
-	for i := range w.leases {
-		lease := &w.leases[i]
-		gpus := lease.Spec.Slice.Nodes[0].GPUs
-		changes = append(changes, change{lease.Spec.Start.Time, gpus})
-		if lease.Status.Ended != nil {
-			changes = append(changes, change{lease.Status.Ended.Time, -gpus})
-		}
-	}
-	slices.SortFunc(changes, func(x, y change) int {
-		return cmp.Or(x.at.Compare(y.at), cmp.Compare(x.gpus, y.gpus)) // what ends at an instant is free at it
-	})
-	held := int32(0)
-	for _, c := range changes {
-		if held += c.gpus; held > most {
-			return fmt.Errorf("%d GPUs were held at %s, and %d could be paid for", held, c.at, most)
-		}
-	}
-	return nil
+	return story.NeverOver(pointers(w.leases), most)
 }

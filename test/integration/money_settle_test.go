@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/test/story"
 )
 
 // payersOfSettlement are the owners whose envelopes pay for the Runs of TestSettlement.
@@ -199,22 +202,7 @@ func TestMoneyOutlivesItsNamespace(t *testing.T) {
 func (s *site) everSpent(payer, envelope string) (budget.Spend, error) {
 	s.ledger.mutex.Lock()
 	defer s.ledger.mutex.Unlock()
-	sum := budget.Spend(0)
-	for _, lease := range s.ledger.leases[s.namespace] {
-		if lease.Spec.Payer.Budget != payer || lease.Spec.PaidByEnvelope != envelope {
-			continue
-		}
-		if !lease.Status.Closed {
-			return 0, fmt.Errorf("Lease %s is open", lease.Name)
-		}
-		rate, err := budget.ParseRate(lease.Spec.Payer.Rate)
-		if err != nil {
-			return 0, err
-		}
-		seconds := lease.Status.Ended.Unix() - lease.Spec.Start.Unix()
-		sum += budget.Spend(int64(lease.Spec.Slice.Nodes[0].GPUs) * int64(rate) * seconds)
-	}
-	return sum, nil
+	return story.SpentOn(slices.Collect(maps.Values(s.ledger.leases[s.namespace])), payer, envelope)
 }
 
 // awaitSpent waits until nothing is charged to an owner's Budget any more, and its GPU-hours are what all Leases that

@@ -118,7 +118,7 @@ func (s *Teller) Spent(path string) {
 	s.T.Helper()
 	s.Until("the GPU-hours of "+path, func() error {
 		for _, e := range s.IsBudget(path).Status.Envelopes {
-			spent, err := s.charged(path, e.Name)
+			spent, err := SpentOn(s.World().Leases, s.BudgetName(path), e.Name)
 			if err != nil {
 				return err
 			}
@@ -130,10 +130,10 @@ func (s *Teller) Spent(path string) {
 	})
 }
 
-// charged adds up what Leases spent of an envelope; it is an error while one of them is open.
-func (s *Teller) charged(path, envelope string) (sum budget.Spend, err error) {
-	for _, l := range s.World().Leases {
-		if l.Spec.Payer.Budget != s.BudgetName(path) || l.Spec.PaidByEnvelope != envelope {
+// SpentOn adds up what Leases spent of an envelope of a Budget; it is an error while one of them is open.
+func SpentOn(leases []*rqv1.Lease, of, envelope string) (sum budget.Spend, err error) {
+	for _, l := range leases {
+		if l.Spec.Payer.Budget != of || l.Spec.PaidByEnvelope != envelope {
 			continue
 		}
 		if !l.Status.Closed {

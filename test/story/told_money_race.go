@@ -82,26 +82,18 @@ func raceForMoney(s *Teller, borrower func(int) string, lender, limit string) {
 	}
 	wins(s, limit, racers-10)
 	s.Sound()
-	neverOver(s, prize)
+	if err := NeverOver(s.World().Leases, prize); err != nil {
+		s.Errorf("%v", err)
+	}
 }
 
 // wins waits until exactly as many Runs of so many run as fit, and the others wait because of a limit. It returns those
 // that run.
 func wins(s *Teller, limit string, of int) (running []string) {
 	s.Until("the winners", func() error {
-		running = nil
-		waiting := 0
+		var waiting int
 		var other *rqv1.Run
-		for _, run := range s.World().Runs {
-			switch {
-			case run.Status.Phase == rqv1.RunRunning:
-				running = append(running, run.Name)
-			case run.Status.Phase == rqv1.RunPending && strings.Contains(run.Status.Message, limit):
-				waiting++
-			default:
-				other = run
-			}
-		}
+		running, waiting, other = Racing(s.World().Runs, limit)
 		if len(running) > winners {
 			s.Fatalf("%d Runs run, and %d can be paid for", len(running), winners)
 		}
@@ -113,14 +105,29 @@ func wins(s *Teller, limit string, of int) (running []string) {
 	return running
 }
 
-// neverOver asserts that at no instant Leases have held more than so many GPUs.
-func neverOver(s *Teller, most int32) {
+// Racing tells which Runs run, how many wait because of a limit, and one that does neither.
+func Racing(runs []*rqv1.Run, limit string) (running []string, waiting int, other *rqv1.Run) {
+	for _, run := range runs {
+		switch {
+		case run.Status.Phase == rqv1.RunRunning:
+			running = append(running, run.Name)
+		case run.Status.Phase == rqv1.RunPending && strings.Contains(run.Status.Message, limit):
+			waiting++
+		default:
+			other = run
+		}
+	}
+	return running, waiting, other
+}
+
+// NeverOver is an error if at any instant Leases have held more than so many GPUs.
+func NeverOver(leases []*rqv1.Lease, most int32) error {
 	type change struct {
 		at   time.Time
 		gpus int32
 	}
 	var changes []change
-	for _, l := range s.World().Leases {
+	for _, l := range leases {
 		changes = append(changes, change{l.Spec.Start.Time, l.GPUs()})
 		if l.Status.Ended != nil {
 			changes = append(changes, change{l.Status.Ended.Time, -l.GPUs()})
@@ -133,9 +140,10 @@ func neverOver(s *Teller, most int32) {
 	for _, c := range changes {
 		held += c.gpus
 		if held > most {
-			s.Errorf("%d GPUs were held at %s, and %d could be paid for", held, c.at, most)
+			return fmt.Errorf("%d GPUs were held at %s, and %d could be paid for", held, c.at, most)
 		}
 	}
+	return nil
 }
 
 // manyWhoMayBeCut has 264 Runs of one GPU be in the way of one that waits: its Reservation lists 256 of them and says
