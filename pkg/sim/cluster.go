@@ -80,8 +80,9 @@ type Cluster struct {
 	Takes func(pod *corev1.Pod) time.Duration
 	// Silent has kubelets say nothing of a pod that is told to go until it is gone, as some do.
 	Silent bool
-	// Slow has pods not be ready as they begin.
-	Slow bool
+	// Slow has pods not be ready as they begin, and Unready those of which it says so; it is nil for none.
+	Slow    bool
+	Unready func(pod *corev1.Pod) bool
 	// Unsure are the nodes of which those rules cannot find out whether they accept a pod. Asked counts how often they
 	// were asked.
 	Unsure map[string]bool

@@ -189,7 +189,7 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	c.bindClaim(c.Pods[uid], node)
 	pod := c.Pods[uid].DeepCopy()
 	pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning
-	c.setReady(pod, !c.Slow)
+	c.setReady(pod, !c.Slow && (c.Unready == nil || !c.Unready(pod)))
 	if ranks := c.Book.Ranks(uid); ranks > 0 {
 		pod.Annotations = maps.Clone(pod.Annotations)
 		if pod.Annotations == nil {

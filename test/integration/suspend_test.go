@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -18,13 +17,6 @@ import (
 
 // suspended has a Run be submitted suspended.
 func suspended(r *rqv1.Run) { r.Spec.Suspend = true }
-
-// startupDeadline bounds how long the ranks of a Run take to be ready.
-func startupDeadline(d time.Duration) func(*rqv1.Run) {
-	return func(r *rqv1.Run) {
-		r.Spec.Runtime = &rqv1.RunRuntime{StartupDeadline: &metav1.Duration{Duration: d}}
-	}
-}
 
 // awaitForecast waits until a suspended Run's forecast is as it should be.
 func (s *site) awaitForecast(name string, as func(*rqv1.RunForecast) error) {
@@ -147,44 +139,4 @@ func TestARunIsSuspendedWhileItRuns(t *testing.T) {
 	})
 	s.settled()
 	s.audit(0)
-}
-
-// TestARankThatNeverBecomesReady counts as one that has died when its time is over, although the scheduler was killed
-// meanwhile; a Run whose ranks are ready in time goes on.
-func TestARankThatNeverBecomesReady(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, ownCluster(t, withoutElection, nil), 1, 4, 100)
-	s.startScheduler()
-	s.submit("train", 16, inPods(8), annotated("pod-unready.stage.kwok.x-k8s.io/name", "train-1"),
-		startupDeadline(time.Minute))
-	s.submit("fine", 16, inPods(8), startupDeadline(time.Minute))
-	s.await("train", rqv1.RunRunning, "bound 16 GPUs")
-	s.await("fine", rqv1.RunRunning, "bound 16 GPUs")
-	node := s.podsOf("train")["train-1"].Spec.NodeName
-	s.killAfter(30 * time.Second)
-	run := s.await("train", rqv1.RunFailed, "rank 1 on node "+node+" was not ready within its startupDeadline of 1m0s")
-	d := run.Status.Deaths
-	if len(d) != 1 || d[0].Index != 1 || d[0].Sign != "NotReady" || d[0].Cause != rqv1.CauseProgram {
-		t.Errorf("the Run tells of %+v, want rank 1 that was not ready", d)
-	}
-	eventually(t, "its GPU leases close", func() error {
-		w, err := s.look(t.Context())
-		if err != nil {
-			return err
-		}
-		causes := map[rqv1.EndCause]int{}
-		for _, lease := range w.leases {
-			if lease.Spec.RunRef.Name == "train" {
-				causes[lease.Status.Cause]++
-			}
-		}
-		if diff := cmp.Diff(map[rqv1.EndCause]int{rqv1.CauseProgram: 1, rqv1.CauseScheduler: 1}, causes); diff != "" {
-			return fmt.Errorf("causes (-want +got):\n%s", diff)
-		}
-		return nil
-	})
-	if run := s.await("fine", rqv1.RunRunning, "bound 16 GPUs"); run.Status.Ready != 2 {
-		t.Errorf("%d ranks are ready, want 2", run.Status.Ready)
-	}
-	s.settled()
 }

@@ -17,9 +17,11 @@ type RunChange func(*rqv1.Run)
 // Annotations by which pods ask that their kubelets play them otherwise than that they run until they are told to go,
 // and go at once then.
 const (
-	// TakesAnnotation is how long they take to go, and SucceedsAnnotation after what time they succeed.
+	// TakesAnnotation is how long they take to go, and SucceedsAnnotation after what time they succeed. UnreadyAnnotation
+	// is how the names of those begin that never become ready.
 	TakesAnnotation    = "pod-delete.stage.kwok.x-k8s.io/delay"
 	SucceedsAnnotation = "pod-complete.stage.kwok.x-k8s.io/delay"
+	UnreadyAnnotation  = "pod-unready.stage.kwok.x-k8s.io/name"
 )
 
 // InPods makes pods of so many GPUs.
@@ -101,13 +103,21 @@ func Env(name, value string) RunChange {
 	})
 }
 
-func annotated(key string, after time.Duration) RunChange {
+// NeverReady has pods of a Run whose names begin so run and never become ready.
+func NeverReady(name string) RunChange { return annotated(UnreadyAnnotation, name) }
+
+// ReadyWithin bounds how long the ranks of a Run take to be ready.
+func ReadyWithin(most time.Duration) RunChange {
+	return func(r *rqv1.Run) { runtime(r).StartupDeadline = &metav1.Duration{Duration: most} }
+}
+
+func annotated(key string, value any) RunChange {
 	return func(r *rqv1.Run) {
 		of := template(r)
 		if of.Annotations == nil {
 			of.Annotations = map[string]string{}
 		}
-		of.Annotations[key] = fmt.Sprint(after)
+		of.Annotations[key] = fmt.Sprint(value)
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *Story) Parsed() (*config.Args, error) {
 func All() []Story {
 	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(),
 		refusedStories(), turnStories(), editStories(),
-		nodeStories(), drainStories(), sizeStories(), moneyStories(), opportunisticStories(),
+		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), opportunisticStories(),
 		cutStories(), crowdStories(), savedStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,7 @@ func New(t story.T, s *story.Story) *Cluster {
 		stated: map[string][]metav1.Condition{}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
 		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear}})
-	c.Takes, c.Silent, c.Admits = takes, true, admits
+	c.Takes, c.Silent, c.Admits, c.Unready = takes, true, admits, unready
 	return c
 }
 
@@ -75,6 +76,12 @@ func (c *Cluster) boots(b *book.Book) (more []func()) {
 func takes(pod *corev1.Pod) time.Duration {
 	d, _ := time.ParseDuration(pod.Annotations[story.TakesAnnotation])
 	return d
+}
+
+// unready reports whether a pod never becomes ready.
+func unready(pod *corev1.Pod) bool {
+	name := pod.Annotations[story.UnreadyAnnotation]
+	return name != "" && strings.HasPrefix(pod.Name, name)
 }
 
 // admits has a pod be as the API server stores it.
