@@ -97,9 +97,9 @@ func twoDrainsAtOnce(s *Teller) {
 		}
 		return nil
 	}, nodes...)
-	for _, node := range nodes {
-		s.ChangeNode(node, GivenBack)
-	}
+	s.ChangeNode(nodes[0], GivenBack)
+	s.Sits("train-s0", nodes[0])
+	s.ChangeNode(nodes[1], GivenBack)
 	s.Says("train", rqv1.RunRunning)
 }
 
