@@ -69,8 +69,8 @@ func (w *world) check() {
 		w.t.Fatalf("I8: the money of %v is kept twice", ranks)
 	}
 	for name := range w.Nodes {
-		if gpus := max(held[name], runs[name]); gpus > gpusPerNode {
-			w.t.Fatalf("I1: %d of %d GPUs of node %s are held, %d are in use", held[name], gpusPerNode, name, runs[name])
+		if gpus, has := max(held[name], runs[name]), w.sizeOf(name); gpus > has {
+			w.t.Fatalf("I1: %d of %d GPUs of node %s are held, %d are in use", held[name], has, name, runs[name])
 		}
 	}
 	for _, uid := range w.SortedPods() {
@@ -278,9 +278,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 func TestRandomHistories(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
-			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
-		}
+		w.nodesAny(t)
 		w.setBudget("a", "org:a", rapid.IntRange(4, 40).Draw(t, "budget of a"))
 		w.setBudget("b", "org:b", rapid.IntRange(4, 40).Draw(t, "budget of b"))
 		w.divideAny(t, "a")

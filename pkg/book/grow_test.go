@@ -51,7 +51,7 @@ func (w *world) growths() (out string) {
 			w.Book.Prospect(run.UID).GrowTo, run.Spec.Malleable, run.Spec.Locality)
 	}
 	for _, node := range slices.Sorted(maps.Keys(w.Nodes)) {
-		out += fmt.Sprintf("%s %d of %d;", node, w.Book.Fullness(node, gpusPerNode), gpusPerNode)
+		out += fmt.Sprintf("%s %d of %d;", node, w.heldOn(node), w.sizeOf(node))
 	}
 	return out
 }
@@ -79,7 +79,7 @@ func (w *world) grow() {
 	}
 	free := 0
 	for node := range w.Nodes {
-		free += gpusPerNode - int(w.Book.Fullness(node, gpusPerNode))
+		free += w.sizeOf(node) - int(w.heldOn(node))
 	}
 	if gpus > free {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())

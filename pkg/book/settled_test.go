@@ -55,7 +55,7 @@ func (w *world) checkHeld() {
 		held[lease.Node()] += int64(lease.Spec.Slice.Nodes[0].GPUs)
 	}
 	for name := range w.Nodes {
-		if counted := w.Book.Fullness(name, gpusPerNode); counted != held[name] {
+		if counted := w.heldOn(name); counted != held[name] {
 			w.t.Fatalf("I1: node %s has %d GPUs in open Leases and %d are counted", name, held[name], counted)
 		}
 	}

@@ -30,8 +30,11 @@ var nodeSigns = map[string]func(node *corev1.Node, shown bool, now time.Time){
 		annotate(node, rqv1.AnnotationSuspect, record.String(), shown)
 	},
 	"devices": func(node *corev1.Node, shown bool, _ time.Time) {
-		left := map[bool]int64{true: 0, false: gpusPerNode}[shown]
-		node.Status.Allocatable["nvidia.com/gpu"] = *resource.NewQuantity(left, resource.DecimalSI)
+		left := node.Status.Capacity["nvidia.com/gpu"]
+		if shown {
+			left = *resource.NewQuantity(0, resource.DecimalSI)
+		}
+		node.Status.Allocatable["nvidia.com/gpu"] = left
 	},
 }
 

@@ -142,9 +142,7 @@ func TestStorms(t *testing.T) {
 		w.forgetful(t)
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
-		for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
-			w.addNode(fmt.Sprintf("n%d", i), fmt.Sprintf("d%d", i/2))
-		}
+		w.nodesAny(t)
 		if rapid.IntRange(0, 3).Draw(t, "taints") == 0 {
 			w.tolerating()
 			w.taint("n0")

@@ -11,7 +11,7 @@ import (
 // heldIn counts the GPUs that are held on all nodes.
 func (w *world) heldGPUs() (n int64) {
 	for name := range w.Nodes {
-		n += w.Book.Fullness(name, gpusPerNode)
+		n += w.heldOn(name)
 	}
 	return n
 }

@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,6 +48,8 @@ type world struct {
 	creditors []types.UID
 	// replays has each decision be made again.
 	replays bool
+	// sizes are the GPUs of nodes that have other than 8, by name.
+	sizes map[string]int
 }
 
 func newWorld(t *rapid.T) *world {
@@ -143,16 +146,39 @@ func (w *world) cycle(uid types.UID) {
 	}
 }
 
+// sizeOf returns how many GPUs a node has.
+func (w *world) sizeOf(node string) int {
+	if size, odd := w.sizes[node]; odd {
+		return size
+	}
+	return gpusPerNode
+}
+
+// heldOn returns how many of a node's GPUs count as held.
+func (w *world) heldOn(node string) int64 { return w.Book.Fullness(node, int64(w.sizeOf(node))) }
+
+// nodesAny makes some nodes in domains of two, in half of the worlds of several sizes.
+func (w *world) nodesAny(t *rapid.T) {
+	w.sizes = map[string]int{}
+	mixed := rapid.Bool().Draw(t, "nodes of several sizes")
+	for i := range rapid.IntRange(2, 5).Draw(t, "nodes") {
+		name := fmt.Sprintf("n%d", i)
+		if mixed {
+			w.sizes[name] = rapid.SampledFrom([]int{8, 8, 4, 2, 1}).Draw(t, "GPUs of "+name)
+		}
+		w.addNode(name, fmt.Sprintf("d%d", i/2))
+	}
+}
+
 func (w *world) addNode(name, domain string) {
+	has := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(w.sizeOf(name)), resource.DecimalSI),
+		"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi")}
 	w.SetNode(&corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
 			"pool": poolOf(name),
 		}},
-		Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-			"nvidia.com/gpu": *resource.NewQuantity(gpusPerNode, resource.DecimalSI),
-			"cpu":            resource.MustParse("16"), "memory": resource.MustParse("64Gi"),
-		}},
+		Status: corev1.NodeStatus{Capacity: has, Allocatable: maps.Clone(has)},
 	})
 	w.Revive(name)
 }

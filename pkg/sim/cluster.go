@@ -122,7 +122,8 @@ type Cluster struct {
 	NextUID int
 }
 
-// New returns a cluster without nodes, in which a process has begun.
+// New returns a cluster in which a process has begun, without nodes but for Machines, which are no part of it: the book
+// knows of them, and no pod is ever to be on one.
 func New(o Options) *Cluster {
 	c := &Cluster{
 		Options: o, Now: o.Begin, objects: newObjects(), Rejects: map[string]string{}, Unsure: map[string]bool{},
@@ -186,6 +187,9 @@ func (c *Cluster) Rebuilt(shuffle func(events []func()) []func()) *book.Book {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
 		events = append(events, func() { b.SetNode(c.Nodes[name]) })
+	}
+	for _, machine := range Machines() {
+		events = append(events, func() { b.SetNode(&machine) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
 		events = append(events, func() { b.Budgets.SetBudget(c.Budgets[name]) })

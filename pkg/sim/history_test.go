@@ -80,7 +80,11 @@ func history(runs int, every time.Duration) []sim.Job {
 
 // world is what an audit reads.
 func world(c *sim.Cluster) *audit.World {
-	return &audit.World{At: c.Now, Nodes: slices.Collect(maps.Values(c.Nodes)), Pods: slices.Collect(maps.Values(c.Pods)),
+	nodes := slices.Collect(maps.Values(c.Nodes))
+	for _, machine := range sim.Machines() {
+		nodes = append(nodes, &machine)
+	}
+	return &audit.World{At: c.Now, Nodes: nodes, Pods: slices.Collect(maps.Values(c.Pods)),
 		Runs: slices.Collect(maps.Values(c.Runs)), Reservations: slices.Collect(maps.Values(c.Reservations)),
 		Leases: slices.Collect(maps.Values(c.Leases))}
 }

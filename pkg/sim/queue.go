@@ -183,6 +183,9 @@ func (c *Cluster) Bind(uid types.UID, how Effect) {
 	}
 	delete(c.Binding, uid)
 	if c.Nodes[node] == nil {
+		if slices.ContainsFunc(Machines(), func(m corev1.Node) bool { return m.Name == node }) {
+			c.violated("pod %s is bound to %s, which nobody uses", c.Pods[uid].Name, node)
+		}
 		c.Queue[uid] = true
 		return
 	}

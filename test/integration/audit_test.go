@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // audited is what "kubectl runs audit -o json" says that matters here.
@@ -58,7 +59,7 @@ func TestAudit(t *testing.T) {
 	if len(found.Findings) > 0 || found.Violations["I1"] != 0 || len(found.Violations) != 13 {
 		t.Errorf("found %+v", found)
 	}
-	if r := found.Read; r.Nodes != 8+len(bystanders()) || r.Runs != 3 || r.Budgets != 1 || r.Leases < 6 ||
+	if r := found.Read; r.Nodes != 8+len(sim.Machines()) || r.Runs != 3 || r.Budgets != 1 || r.Leases < 6 ||
 		r.Reservations == 0 {
 		t.Errorf("read %+v", r)
 	}

@@ -87,6 +87,9 @@ func liveCluster(t *testing.T) *cluster {
 				}),
 			})
 		}
+		if live.err == nil {
+			live.err = live.furnish()
+		}
 	})
 	if live.err != nil {
 		t.Fatalf("starting the shared cluster: %v", live.err)
