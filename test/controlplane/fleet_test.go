@@ -73,6 +73,7 @@ func TestSampleFleet(t *testing.T) {
 	want := map[string]int64{
 		"us-west/gpu-a/A/H100-80GB": 32, "us-west/gpu-a/B/H100-80GB": 32,
 		"us-east/gpu-b/C/H100-80GB": 32, "us-east/gpu-b/D/H100-80GB": 32,
+		"///": 0, "us-east///": 0, "us-east///T4": 4,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -63,7 +63,8 @@ func run(ctx context.Context, page bool, images string) (err error) {
 	playing, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the demo has not ended after %v", limit))
 	defer cancel()
 	fmt.Println("Starting a control plane for the demo alone: etcd, kube-apiserver, kube-controller-manager and")
-	fmt.Println("jobtree-scheduler are the real ones; kwok plays the kubelets of 16 nodes with 8 GPUs each.")
+	fmt.Println("jobtree-scheduler are the real ones; kwok plays the kubelets of 16 nodes with 8 GPUs each, and of")
+	fmt.Println("three that change nothing: a control plane's, one without GPUs, one whose GPUs nobody uses.")
 	started := time.Now()
 	c, err := controlplane.Start(playing, controlplane.Options{Dir: dir, Config: config,
 		Fleet: filepath.Join("manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true})
