@@ -16,7 +16,7 @@ func (c *ControlPlane) install(ctx context.Context) error {
 	defer cancel()
 	for _, part := range installed {
 		dir := filepath.Join(c.root, "manifests", part)
-		if _, stderr, err := c.Kubectl(ctx, "apply", "--server-side", "--force-conflicts", "-k", dir); err != nil {
+		if _, stderr, err := c.Kubectl(ctx, "apply", "--server-side", "-k", dir); err != nil {
 			return fmt.Errorf("applying %s: %w: %s", dir, err, stderr)
 		}
 	}

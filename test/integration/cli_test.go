@@ -233,7 +233,8 @@ func checkLedger(t *testing.T, c *controlplane.ControlPlane) {
 		t.Errorf("explain does not say %q and who pays:\n%s", want, text)
 	}
 	fleet := mustCommand(t, c, "", "runs fleet")
-	for _, want := range []string{"C  us-east/gpu-b  H100-80GB   c1 ", "T rai/trainer-64 64", "F mm/finetune-16 16", ". free 40"} {
+	for _, want := range []string{"C  us-east/gpu-b  H100-80GB   c1 ", "T rai/trainer-64 64",
+		"F mm/finetune-16 16", ". free 40"} {
 		if !strings.Contains(fleet, want) {
 			t.Errorf("the fleet does not show %q:\n%s", want, fleet)
 		}

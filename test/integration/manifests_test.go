@@ -2,6 +2,7 @@ package integration
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,14 +42,21 @@ func removeDeployment(t *testing.T) {
 	})
 }
 
-// TestManifestsInstall applies the whole installation, twice, as `kubectl apply -k` does by default and on the server.
+// TestManifestsInstall applies the whole installation as it is documented, and again and again, as upgrades do, once the
+// control plane has filled in what it fills in; also without --server-side.
 func TestManifestsInstall(t *testing.T) {
 	removeDeployment(t)
-	for _, mode := range []string{"--server-side=false", "--server-side=true", "--server-side=true"} {
-		out := kubectl(t, "apply", "-k", manifests, mode, "--force-conflicts="+strings.TrimPrefix(mode, "--server-side="))
-		if strings.Contains(out, "Warning") {
+	for _, mode := range []string{"--server-side", "--server-side", "--server-side=false", "--server-side"} {
+		if out := kubectl(t, "apply", mode, "-k", manifests); strings.Contains(out, "Warning") {
 			t.Errorf("apply %s: %s", mode, out)
 		}
+		eventually(t, "the group reader's rules", func() error {
+			rules := kubectl(t, "get", "clusterrole", "jobtree-group-reader", "-o", "jsonpath={.rules[*].resources}")
+			if !strings.Contains(rules, "jobsets") {
+				return fmt.Errorf("they are %q", rules)
+			}
+			return nil
+		})
 	}
 	kubectl(t, "wait", "--for=condition=Established", "--timeout=30s", "crd", "--all")
 	got := strings.Fields(kubectl(t, "get", "crd", "-o", `jsonpath={.items[*].metadata.name}`))
@@ -65,7 +73,7 @@ func TestManifestsInstall(t *testing.T) {
 // Security Standard, which the Deployment itself is not held to.
 func TestSchedulerPodIsRestricted(t *testing.T) {
 	removeDeployment(t)
-	kubectl(t, "apply", "--server-side", "--force-conflicts", "-k", manifests)
+	kubectl(t, "apply", "--server-side", "-k", manifests)
 	template := kubectl(t, "get", "deployment", "-n", controlplane.Namespace, "jobtree-scheduler", "-o",
 		`jsonpath={.spec.template}`)
 	pod := `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "namespace": "` + controlplane.Namespace +
