@@ -243,6 +243,17 @@ func TestUnderWay(t *testing.T) {
 			w.Budgets[0].Status.UsedGPUs += 8
 			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 8
 		},
+		"a gang with a spare that is placed and has no Lease yet": func(w *audit.World) {
+			w.Reservations = nil
+			w.Runs[3].Spec.Spares = ptr.To[int32](1) // a pod of 8 GPUs
+			w.Budgets[0].Spec.Envelopes[0].Concurrency, w.Budgets[0].Spec.AggregateCaps[0].MaxConcurrency = 64, ptr.To[int32](64)
+			w.Runs[3].Status.Conditions[0].Reason = "Waiting"
+			e := &w.Budgets[0].Status.Envelopes[0]
+			e.OwnedGPUs += 8
+			e.SpareGPUs += 8
+			w.Budgets[0].Status.UsedGPUs += 16
+			w.Budgets[0].Status.AggregateCaps[0].UsedGPUs += 16
+		},
 		"an activation that waits for others to go": func(w *audit.World) {
 			w.Reservations[0].Status.State = rqv1.ReservationActivating
 			w.Reservations[0].Spec.PayingEnvelopes = []rqv1.PayingEnvelope{{Budget: "team", Envelope: "all", GPUs: 8}}

@@ -71,13 +71,18 @@ func (s *sight) missing(run *rqv1.Run) int {
 	return max(0, wide+sparesOf(run, wide))
 }
 
-// sparesOf returns the most GPUs that may stand by for a Run of a width.
+// sparesOf returns the most GPUs that may stand by for a Run of a width. Where it is not told yet what those of a group
+// come to in whole pods, they may be as many as the group has (R14).
 func sparesOf(run *rqv1.Run, wide int) int {
 	group := int32(wide)
 	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 		group = *l.GroupGPUs
 	}
-	return int(run.GroupSpares()) * (wide/max(1, int(group)) + 1)
+	each := run.GroupSpares()
+	if each > 0 && run.Status.Phase != rqv1.RunRunning && run.Spec.Resources.GPUsPerPod == nil {
+		each = group
+	}
+	return int(each) * (wide/max(1, int(group)) + 1)
 }
 
 // waits are the reasons of a Run that waits and has not been refused: it may be about to start.

@@ -45,7 +45,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.State, l.Demand, l.Shape, l.GPUResource = g.state().String(), g.demand, g.shape, g.resource
 		l.Unpaid, l.HadLease, l.AtRest = g.unpaid, g.leased, b.roster.atRest(g)
 		l.Alone = !g.started() && !g.opportunistic() && !g.musters()
-		l.Yields = b.roster.yields(g)
+		l.Yields = b.roster.yields(g) || g.outgrown
 		l.NotTaken, l.Drain = g.denial.since, g.drain
 		l.Musters, l.Disbands = g.awaitsPods() && !l.Alone, l.Alone && g.disbands()
 		l.Prospect = b.turns.prospectOf(g)

@@ -23,6 +23,7 @@ type gang struct {
 	shape        *plan.Refusal // why the Run has no demand
 	// shapedFor is what there was of its flavor when its shape was worked out.
 	shapedFor      *topology.Blocks
+	outgrown       bool   // the size of its pods keeps it from ever starting
 	resource       string // what its pods request as GPUs
 	active, spares squad
 	// standIns is how many of the members are.

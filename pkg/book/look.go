@@ -121,7 +121,7 @@ type Look struct {
 	// Alone says that the Run waits and its pods have no places: of its pods the leader is to be there alone (R32).
 	Alone bool
 	// Yields says that the Run has no pods beside those that have places: the API server has just turned them back, or
-	// another Run has its turn at the quota of the namespace.
+	// another Run has its turn at the quota of the namespace, or they are of a size that the nodes have outgrown.
 	Yields bool
 	// Drain is what is asked of a Run that runs by those who empty nodes.
 	Drain Drain

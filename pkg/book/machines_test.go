@@ -13,7 +13,7 @@ import (
 
 // TestMachinesWithoutGPUs: nodes without GPUs are no part of the fleet, whatever their labels: they offer no type of
 // GPU, and nobody is told that they are left out, but for a node of a type that others have, whose devices are not
-// there.
+// there. Its type stays one that people may mean.
 func TestMachinesWithoutGPUs(t *testing.T) {
 	for _, label := range []string{"gpu.flavor", corev1.LabelInstanceTypeStable} {
 		args, err := config.Parse([]byte("flavorLabel: " + label))
@@ -21,30 +21,28 @@ func TestMachinesWithoutGPUs(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := New(args)
-		machine := func(name, kind string, gpus int64) {
+		machine := func(name, kind string, gpus, ready int64) {
 			node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"region": "west",
-				"cluster": "one", "fabric.domain": "a"}}, Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{
-				"cpu": resource.MustParse("16")}}}
+				"cluster": "one", "fabric.domain": "a"}}, Status: corev1.NodeStatus{
+				Capacity:    corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(gpus, resource.DecimalSI)},
+				Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(ready, resource.DecimalSI)}}}
 			if kind != "" {
 				node.Labels[label] = kind
 			}
-			if gpus > 0 {
-				node.Status.Allocatable["nvidia.com/gpu"] = *resource.NewQuantity(gpus, resource.DecimalSI)
-			}
 			b.SetNode(node)
 		}
-		machine("large", "p5.48xlarge", 8)
-		machine("down", "p5.48xlarge", 0)
-		machine("plain", "", 0)
-		machine("arm", "", 0)
-		want := []string{"down"}
+		machine("large", "p5.48xlarge", 8, 8)
+		machine("down", "p5.48xlarge", 0, 0)
+		machine("plain", "", 0, 0)
+		machine("arm", "", 0, 0)
+		want, types := []string{"down"}, []string{"p5.48xlarge"}
 		if label == corev1.LabelInstanceTypeStable {
-			machine("m6i", "m6i.8xlarge", 0)
+			machine("m6i", "m6i.8xlarge", 0, 0)
 		} else {
-			machine("broken", "B200", 0) // whoever gives it such a label means GPUs
-			want = []string{"broken", "down"}
+			machine("broken", "B200", 0, 0) // whoever gives it such a label means GPUs
+			want, types = []string{"broken", "down"}, []string{"B200", "p5.48xlarge"}
 		}
-		if diff := cmp.Diff([]string{"p5.48xlarge"}, b.Flavors()); diff != "" {
+		if diff := cmp.Diff(types, b.Flavors()); diff != "" {
 			t.Errorf("%s: types of GPU (-want +got):\n%s", label, diff)
 		}
 		var got []string
@@ -53,6 +51,10 @@ func TestMachinesWithoutGPUs(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: left out (-want +got):\n%s", label, diff)
+		}
+		machine("large", "p5.48xlarge", 8, 0)
+		if diff := cmp.Diff(types, b.Flavors()); diff != "" {
+			t.Errorf("%s: types of GPU while no device plugin answers (-want +got):\n%s", label, diff)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -71,6 +72,26 @@ func (t *nodeTable) anyMachine(name string) bool {
 	node := t.byName[name]
 	return node != nil && t.args.FlavorLabel == corev1.LabelInstanceTypeStable && t.args.GPUResource.On(node) == "" &&
 		t.fleet.Whole(t.flavorOf(node)).Largest() == 0
+}
+
+// types returns the types of GPU of the fleet, in order. A type stays one while the devices of all its nodes are away,
+// as they are while a device plugin starts again; nodes that want a label, or offer another resource, make none.
+func (t *nodeTable) types() []string {
+	out := t.fleet.Flavors()
+	for flavor, nodes := range t.ofFlavor {
+		if flavor != "" && !slices.Contains(out, flavor) && slices.ContainsFunc(slices.Collect(maps.Values(nodes)),
+			t.awaitsDevices) {
+			out = append(out, flavor)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// awaitsDevices reports whether a node of a type takes part as soon as it has GPUs.
+func (t *nodeTable) awaitsDevices(node *corev1.Node) bool {
+	return t.gpusOf(node) == 0 && t.unfit(node) == "" && !t.anyMachine(node.Name) &&
+		!slices.ContainsFunc(t.args.TopologyLevels, func(key string) bool { return node.Labels[key] == "" })
 }
 
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.

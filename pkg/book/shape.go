@@ -34,8 +34,8 @@ func (z *shaper) reshape(g *gang) {
 		leader := g.active.members[i]
 		gpus, beside = z.nodes.podGPUs(leader.pod), leader.beside
 		g.resource = cmp.Or(z.nodes.asksFor(leader.pod), of)
-	} else if g.spares.present > 0 {
-		gpus = cmp.Or(g.full.GPUsPerPod, gpus)
+	} else if g.spares.present > 0 || g.started() {
+		gpus = cmp.Or(int(g.run.Status.GPUsPerPod), g.full.GPUsPerPod, gpus)
 		g.resource = cmp.Or(g.resource, of)
 	} else {
 		g.resource = of
@@ -43,6 +43,9 @@ func (z *shaper) reshape(g *gang) {
 	was := g.shape
 	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.fleetFor(g))
 	g.full.Beside = beside
+	if g.active.present+g.spares.present > 0 || g.started() {
+		g.shapedFor = nil // its size was not chosen for this fleet
+	}
 	if mistaken := z.mistaken(g, of); mistaken != nil {
 		g.shape = mistaken
 	}
@@ -85,6 +88,15 @@ func (z *shaper) resized(g *gang) bool {
 	}
 	d, refusal := plan.DemandOf(&g.run.Spec, z.nodes.podGPUs(podOf(g.run)), z.fleetFor(g))
 	return refusal == nil && d.GPUsPerPod != g.full.GPUsPerPod
+}
+
+// outgrown reports whether the size of the pods that a gang waits with, none of which has a place, keeps it from ever
+// starting on the nodes that there are by now: those pods go, and the Run is planned as one that has none.
+func (z *shaper) outgrown(g *gang) bool {
+	waits := g.refusal != nil && g.active.present+g.spares.present > 0
+	placed := g.started() || g.underWay() || g.activates() || g.over()
+	return waits && !placed && z.nodes.podGPUs(podOf(g.run)) == 0 &&
+		plan.Outgrown(&g.run.Spec, g.full, z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType))
 }
 
 // mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is
@@ -130,6 +142,7 @@ func (z *shaper) demandOf(g *gang) {
 	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) || z.resized(g) {
 		z.reshape(g)
 	}
+	g.outgrown = z.outgrown(g)
 }
 
 // reconsider forgets why a running gang was refused: its ranks or its width have changed, and it is planned anew.

@@ -91,9 +91,10 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
 }
 
-// Flavors returns the types of GPU that nodes have which are not left out, in order.
+// Flavors returns the types of GPU that people may mean, in order: those of nodes which are not left out, or are so only
+// until their devices are there.
 func (b *Book) Flavors() []string {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	return b.fleet.Flavors()
+	return b.nodes.types()
 }

@@ -41,6 +41,16 @@ func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks) int {
 	return 1 // its groups do not divide its total: it is refused for that
 }
 
+// Outgrown reports whether a Run that waits with pods of a size fits no fleet of nodes such as there are by now, at any
+// of its widths, and would with pods of another size, which neither it nor its template fixes.
+func Outgrown(spec *rqv1.RunSpec, d Demand, fleet *topology.Blocks) bool {
+	if d.GPUsPerPod == 0 || d.widestIn(fleet) > 0 {
+		return false
+	}
+	other, refusal := DemandOf(spec, 0, fleet)
+	return refusal == nil && other.GPUsPerPod != d.GPUsPerPod && other.widestIn(fleet) > 0
+}
+
 // widestIn returns the widest width up to the Run's total, in GPUs, at which it fits a fleet; 0 if it fits at none.
 func (d Demand) widestIn(fleet *topology.Blocks) int {
 	if d.fits(fleet) {

@@ -63,27 +63,25 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 	if err != nil {
 		return nil, err
 	}
-	flag := cmd.Flags().Lookup("namespace")
-	names := make([]string, len(words))
+	names, in := make([]string, len(words)), ""
 	for i, word := range words {
 		var namespace string
 		if namespace, names[i], err = ownName(ctx, c, current, word); err != nil {
 			return nil, err
 		}
-		switch {
-		case namespace == current:
-		case flag != nil && flag.Changed:
-			return nil, Fail(ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out", word, namespace,
-				current)
-		case i > 0:
-			return nil, Fail(ExitUsage, "%s and %s are in two namespaces: name Runs of one", words[0], word)
-		default:
-			s.namespace, current = namespace, namespace
+		if i > 0 && namespace != in {
+			return nil, Fail(ExitUsage, "%s and %s are in two namespaces: name Runs of one", words[i-1], word)
 		}
-		if s.called == nil {
-			s.called = map[string]string{}
-		}
-		s.called[names[i]] = strings.TrimPrefix(word, s.namespace+"/") // no word begins with a slash
+		in = namespace
+	}
+	if flag := cmd.Flags().Lookup("namespace"); in != current && flag != nil && flag.Changed {
+		return nil, Fail(ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out", words[0], in, current)
+	} else if in != current {
+		s.namespace = in
+	}
+	s.called = map[string]string{}
+	for i, word := range words {
+		s.called[names[i]] = strings.TrimPrefix(word, in+"/") // no word begins with a slash
 	}
 	return names, nil
 }

@@ -119,13 +119,16 @@ func (s *RunSpec) CheckpointInterval() time.Duration {
 	return s.Runtime.Checkpoint.Duration
 }
 
-// GroupSpares returns the GPUs that are to stand by in each group: in whole pods, once the Run has had one (R14), else as
-// it asks for.
+// GroupSpares returns the GPUs that are to stand by in each group: in whole pods, where their size is known by now (R14),
+// else as it asks for.
 func (r *Run) GroupSpares() int32 {
+	asked := r.Spec.GroupSpares()
 	if r.Status.SparesPerGroup > 0 {
 		return r.Status.SparesPerGroup
+	} else if each := r.Spec.Resources.GPUsPerPod; each != nil && *each > 0 && asked%*each > 0 {
+		asked += *each - asked%*each
 	}
-	return r.Spec.GroupSpares()
+	return asked
 }
 
 // GroupSpares returns the GPUs that a Run asks to have stand by in each group: sparesPerGroup and spares are one field.

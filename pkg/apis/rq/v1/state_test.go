@@ -140,6 +140,19 @@ func TestWidthsAndSparesAsTheyAreWritten(t *testing.T) {
 	}
 }
 
+// What is to stand by is told in whole pods as soon as their size is known.
+func TestSparesInWholePods(t *testing.T) {
+	size, asked := int32(8), int32(9)
+	run := &rqv1.Run{Spec: rqv1.RunSpec{SparesPerGroup: &asked}}
+	got := []int32{run.GroupSpares()}
+	run.Spec.Resources.GPUsPerPod = &size
+	got = append(got, run.GroupSpares())
+	run.Status.SparesPerGroup = 12
+	if diff := cmp.Diff([]int32{9, 16, 12}, append(got, run.GroupSpares())); diff != "" {
+		t.Errorf("unknown, fixed by the Run, told (-want +got):\n%s", diff)
+	}
+}
+
 // What a Lease says of its holder and payer, and what follows where it does not say it.
 func TestWhatALeaseSays(t *testing.T) {
 	lease := &rqv1.Lease{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{rqv1.LabelIndex: "17",

@@ -1,0 +1,116 @@
+package book_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// unsized has a Run leave it to the fleet how many GPUs its pods have.
+func unsized(s *rqv1.RunSpec) { s.Resources.GPUsPerPod, s.Locality, s.SparesPerGroup = nil, nil, nil }
+
+// spared is unsized, with one pod in reserve.
+func spared(s *rqv1.RunSpec) { s.Resources.GPUsPerPod, s.Locality = nil, nil }
+
+// TestThePodSizeOfARunThatRunsIsKept loses the only rank of a Run that runs on, in its spare's place, and has a new
+// process go on: the rank is made as large as it was, whatever the nodes are by then.
+func TestThePodSizeOfARunThatRunsIsKept(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.addSmall("n2", 4)
+		w.addSmall("n3", 4)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 1, 8, 1, spared, checkpointed)
+		w.settle()
+		w.running("run0", "it fits")
+		w.RemoveNode(w.on("run0-0"))
+		w.crash()
+		for range 12 {
+			w.round()
+			w.Pass(time.Second)
+		}
+		run := w.Runs["run0"]
+		if _, second := w.podsOf("run0")["run0-1"]; second || run.Status.GPUsPerPod != 8 {
+			w.t.Fatalf("its pods have %d GPUs: %v", run.Status.GPUsPerPod, w.podsOf("run0"))
+		}
+	})
+}
+
+// TestAPodSizeThatIsOutgrown has a Run wait with a pod of a size with which it can never start since the nodes have
+// changed: it gets pods of another one.
+func TestAPodSizeThatIsOutgrown(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run1", "org:a", 1, 1, 8, 0, unsized)
+		w.settle()
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized)
+		w.settle()
+		w.waits("run0", "while one node is in use")
+		w.RemoveNode(map[string]string{"n0": "n1", "n1": "n0"}[w.on("run1-0")])
+		for i := range 4 {
+			w.addSmall(fmt.Sprint("s", i), 4)
+		}
+		w.settle()
+		w.running("run0", "in four pods of 4")
+	})
+}
+
+// TestARequeuedRunOfAnotherPodSize loses a node of a Run, and gets smaller ones for it: before its pod of the old size
+// is there, and after.
+func TestARequeuedRunOfAnotherPodSize(t *testing.T) {
+	for _, before := range []int{1, 2} {
+		t.Run(fmt.Sprint(before), func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.addNode("n0", "d0")
+				w.addNode("n1", "d0")
+				w.setBudget("a", "org:a", 16)
+				w.setBudget("b", "org:b", 64)
+				w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
+				w.settle()
+				w.running("run0", "it fits")
+				w.Pass(time.Second)
+				w.submit("run1", "org:b", 1, 1, 8)
+				w.settle()
+				w.RemoveNode(w.on("run0-0"))
+				w.rounds(2)
+				for i := range before {
+					w.addSmall(fmt.Sprint("s", i), 4)
+				}
+				w.rounds(5)
+				if before == 1 {
+					w.addSmall("t", 4)
+				}
+				w.rounds(8)
+				w.running("run0", "there are 8 + 4 + 4 GPUs: "+w.describe("run0"))
+				w.waits("run1", "since it is younger")
+			})
+		})
+	}
+}
+
+// TestAnEditDoesNotKeepAPodSize edits a requeued Run while nothing of it is left.
+func TestAnEditDoesNotKeepAPodSize(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		for _, name := range []string{"s1", "s2", "s3"} {
+			w.addSmall(name, 4)
+		}
+		w.setBudget("a", "org:a", 16)
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
+		w.settle()
+		w.running("run0", "it fits")
+		w.RemoveNode(w.on("run0-0"))
+		w.amend("run0", func(s *rqv1.RunSpec) {
+			s.Runtime = s.Runtime.DeepCopy()
+			s.Runtime.Checkpoint.Duration += time.Minute
+		})
+		w.rounds(20)
+		w.running("run0", "there are 8 + 4 + 4 + 4 GPUs: "+w.Runs["run0"].Status.Message)
+	})
+}
