@@ -64,7 +64,7 @@ cover-real: tools build ## Measure what code the scenarios run, with UNITS=1 als
 	@GO=$(GO) LDFLAGS='$(KUBERNETES_STAMP)' RUN='$(value RUN)' UNITS=$(UNITS) BEFORE='$(BEFORE)' PATH="$(CURDIR)/bin:$$PATH" \
 	  hack/cover-real.sh
 
-story: ## Tell the stories of test/story. NAME=REGEXP chooses some, REAL=1 tells them on a real control plane too.
+story: $(if $(REAL),tools build) ## Tell the stories of test/story. NAME=REGEXP chooses some, REAL=1 tells them on a real control plane too.
 	$(if $(REAL),PATH="$(CURDIR)/bin:$$PATH" JOBTREE_STORIES='$(or $(NAME),.)' $(GO) test ./test/integration -run '^TestStoriesAgree$$' -v -timeout 30m,$(GO) test ./test/story -run '^TestStories$$/^($(or $(NAME),.))')
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.

@@ -61,7 +61,7 @@ func (v *activations) usurpers(g *gang) string {
 	money := g.refusal.LacksMoney()
 	taken := func(m *member) bool {
 		return m.placed() && (money && payers[m.payer.key] || !money && nodes[m.node]) &&
-			v.seats.heldSince(m).After(g.reservation.CreationTimestamp.Time)
+			beganBefore(g.reservation.CreationTimestamp.Time, v.seats.heldSince(m))
 	}
 	type usurper struct {
 		name string

@@ -13,6 +13,7 @@ func sizeStories() []Story {
 		{Name: "pods-of-the-size-that-fits", Play: sizeThatFits},
 		{Name: "pods-of-the-nodes-that-came", Play: nodesThatCame},
 		{Name: "first-pod-fixes-the-size", Play: firstPodFixesTheSize},
+		{Name: "pods-that-nodes-have-outgrown", Play: outgrown},
 		{Name: "one-spare-is-one-pod", Play: oneSpareIsOnePod},
 	}
 }
@@ -83,6 +84,25 @@ func firstPodFixesTheSize(s *Teller) {
 	})
 	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
 	s.sized("train", 8, 0)
+}
+
+// outgrown has a Run wait with a pod of 8 GPUs while one of the two nodes that could take its pods is exchanged for
+// smaller ones: the pod goes, and the Run starts in smaller ones.
+func outgrown(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 64))
+	s.Submit("first", 8)
+	s.Says("first", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("wide", 16)
+	s.Says("wide", rqv1.RunPending, "short by 8")
+	idle := "d0-0"
+	if s.On("first-0") == idle {
+		idle = "d0-1"
+	}
+	s.RemoveNode(idle)
+	s.Nodes("d1", 4, WithGPUs(4))
+	s.Says("wide", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("wide", 4, 0)
 }
 
 // oneSpareIsOnePod asks for 128 GPUs in groups of 32 with one spare a group: pods fill nodes all the same, a spare is a
