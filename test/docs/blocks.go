@@ -7,14 +7,16 @@
 //	```bash run          commands that have to succeed, run by bash
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
 //	```bash run admin    the same, by an administrator, on a page that says who else runs its commands
-//	```sh up             how to follow the file: the scheduler has the configuration of `make up CONFIG=FILE`
+//	```sh up             how to follow the file: the control plane is that of `make up FLEET=FILE CONFIG=FILE`
 //
-// Blocks of one file run in order against a control plane of their own with the sample fleet. All others are only
-// shown. Commands are an administrator's unless the page has a line <!-- run as NAME of GROUP, GROUP -->: then they are
-// those of a person in these groups, who has a context for the namespace of each group's name.
+// Blocks of one file run in order against a control plane of their own, with the sample fleet unless the page says how
+// to follow it with another. All others are only shown. Commands are an administrator's unless the page has a line
+// <!-- run as NAME of GROUP, GROUP -->: then they are those of a person in these groups, who has a context for the
+// namespace of each group's name.
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -74,21 +76,23 @@ func (b *block) runs() bool { return len(b.words) > 0 && b.words[0] == "run" }
 // byAdmin is true of commands that need an administrator, whoever runs the others of the page.
 func (b *block) byAdmin() bool { return b.runs() && len(b.words) > 1 && b.words[1] == "admin" }
 
-// upWith matches the command that starts a control plane with a scheduler configuration.
-var upWith = regexp.MustCompile(`(?m)^make up CONFIG=(\S+)$`)
+// up matches the command that starts a control plane, with a fleet and a scheduler configuration.
+var up = regexp.MustCompile(`(?m)^make up(?: FLEET=(\S+))?(?: CONFIG=(\S+))?$`)
 
-// configuration is the file of the scheduler configuration that the blocks are meant for; empty for the one that is
-// installed.
-func configuration(blocks []block) string {
+// upWith returns the files of the fleet, the sample one unless another is named, and of the scheduler configuration
+// that the blocks are meant for; an empty one is that which is installed.
+func upWith(blocks []block) (fleet, config string) {
 	for i := range blocks {
 		if b := &blocks[i]; len(b.words) > 0 && b.words[0] == "up" {
-			if found := upWith.FindStringSubmatch(b.text); found != nil {
-				return found[1]
+			if found := up.FindStringSubmatch(b.text); found != nil {
+				return cmp.Or(found[1], sampleFleet), found[2]
 			}
 		}
 	}
-	return ""
+	return sampleFleet, ""
 }
+
+const sampleFleet = "manifests/samples/fleet.yaml"
 
 // runAs matches the line that says who runs the commands of a page.
 var runAs = regexp.MustCompile(`(?m)^<!-- run as (\S+) of (\S+(?:, \S+)*) -->$`)

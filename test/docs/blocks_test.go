@@ -56,18 +56,22 @@ func TestPersonOf(t *testing.T) {
 	}
 }
 
-func TestConfiguration(t *testing.T) {
-	for markdown, want := range map[string]string{
-		"```sh up\nmake up CONFIG=a/b.yaml\n```\n": "a/b.yaml",
-		"```sh up\nmake up\n```\n":                 "",
-		"```sh\nmake up CONFIG=a/b.yaml\n```\n":    "",
+func TestUpWith(t *testing.T) {
+	const sample = "manifests/samples/fleet.yaml"
+	for markdown, want := range map[string][2]string{
+		"```sh up\nmake up CONFIG=a/b.yaml\n```\n":              {sample, "a/b.yaml"},
+		"```sh up\nmake up FLEET=c.yaml CONFIG=a/b.yaml\n```\n": {"c.yaml", "a/b.yaml"},
+		"```sh up\nmake up FLEET=c.yaml\n```\n":                 {"c.yaml", ""},
+		"```sh up\nmake up\n```\n":                              {sample, ""},
+		"```sh\nmake up CONFIG=a/b.yaml\n```\n":                 {sample, ""},
 	} {
 		blocks, err := parse(markdown)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := configuration(blocks); got != want {
-			t.Errorf("configuration of %q is %q, want %q", markdown, got, want)
+		fleet, config := upWith(blocks)
+		if diff := cmp.Diff(want, [2]string{fleet, config}); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", markdown, diff)
 		}
 	}
 }

@@ -59,13 +59,13 @@ func TestDocs(t *testing.T) {
 
 // play does in order what the blocks of a file say.
 func play(t *testing.T, root, name string, as *person, blocks []block) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
+	fleet, config := upWith(blocks)
 	options := controlplane.Options{
-		Dir: t.TempDir(), Fleet: filepath.Join(root, "manifests", "samples", "fleet.yaml"), Scheduler: true, Kwok: true,
-		PodGroups: true,
+		Dir: t.TempDir(), Fleet: filepath.Join(root, fleet), Scheduler: true, Kwok: true, PodGroups: true,
 	}
-	if config := configuration(blocks); config != "" {
+	if config != "" {
 		options.Config = filepath.Join(root, config)
 	}
 	plane, err := controlplane.Start(ctx, options)
