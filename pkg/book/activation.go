@@ -62,10 +62,11 @@ func (v *activations) decide(studied *study, onLoan bool, now time.Time) bool {
 	return v.decideBy(s, onLoan)
 }
 
-// decideBy decides by what a study has found, and reports whether it has.
+// decideBy decides by what a study has found, and reports whether it has. A date comes with the microsecond that it is
+// in, which is how finely decisions are told apart.
 func (v *activations) decideBy(s *study, onLoan bool) bool {
 	g, p, at := s.gang, s.promise, s.state.Now
-	if p == nil || !p.Cuts || p.At.After(at) || p.Returns() != onLoan {
+	if p == nil || !p.Cuts || p.At.Truncate(time.Microsecond).After(at) || p.Returns() != onLoan {
 		return false
 	}
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,
