@@ -15,6 +15,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
+	"github.com/davidlangworthy/jobtree/pkg/reconcile"
 )
 
 // reservationWriter writes Reservations, makes events of what becomes of them and counts it.
@@ -100,12 +101,9 @@ func (s reservationWriter) tellReservation(verb lifecycle.Verb, r *rqv1.Reservat
 	}
 }
 
-// tellNodes makes events of pods that have not gone from their nodes long after their grace period (R37): whoever
-// looks after the node is to look at it.
+// tellNodes makes events of pods that have not gone from their nodes (R37).
 func (s reservationWriter) tellNodes(r *rqv1.Reservation, stuck []book.Stuck) {
-	for _, at := range stuck {
-		tellNode(s.events, at.Node, corev1.EventTypeWarning, "PodStuck",
-			fmt.Sprintf("%s; Run %s/%s, for which it was cut, is planned around it", at, r.Spec.RunRef.Namespace,
-				r.Spec.RunRef.Name))
+	for _, word := range reconcile.StuckWords(r, stuck) {
+		tellNode(s.events, word.Node, corev1.EventTypeWarning, word.Reason, word.Text)
 	}
 }
