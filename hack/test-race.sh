@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
-scenarios=(TestStoriesAgree TestDeletedRunsGiveBackTheirGPUs TestLostNodes TestNodeDeletedWhileBinding TestOtherRules
+scenarios=(TestStoriesAgree TestDeletedRunsGiveBackTheirGPUs TestLostNodes TestNodeDeletedWhileBinding TestTurns
   TestAJobIsAGang TestAJobSetIsAGang TestStandbyTakesOver TestNodesLostWhileAWidthChanges TestKillTheSchedulerInBreath)
 export JOBTREE_STORIES='spares|shards-fill|gpu-hours-spent|evicted-again|restart-exit|grow-and|loan-is'
 names="^($(IFS='|'; echo "${scenarios[*]}"))\$"

@@ -133,6 +133,7 @@ func (s server) checkWorldSize(o *lifecycle.Observed, status *rqv1.RunStatus) {
 func (s server) DeletePods(_ context.Context, deletions []lifecycle.Deletion) error {
 	for _, d := range deletions {
 		err := s.write(Deletions, d.Pod.Name, func() {
+			s.notify(d)
 			if d.If == lifecycle.NodeLost && s.Pods[d.Pod.UID] != nil {
 				s.DeletePod(d.Pod.UID)
 				return
@@ -148,6 +149,19 @@ func (s server) DeletePods(_ context.Context, deletions []lifecycle.Deletion) er
 		}
 	}
 	return nil
+}
+
+// notify tells a pod that is cut, by its condition DisruptionTarget, that it is about to end, and why.
+func (s server) notify(d lifecycle.Deletion) {
+	is := s.Pods[d.Pod.UID]
+	if is == nil || d.Notice == nil || rank.Theirs(is) {
+		return
+	}
+	pod := is.DeepCopy()
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
+		Status: corev1.ConditionTrue, Reason: string(d.Notice.Reason), Message: d.Notice.Message,
+		LastTransitionTime: metav1.NewTime(s.Now)})
+	s.SetPod(pod)
 }
 
 // CloseLeases stores that Leases are closed.
@@ -254,6 +268,11 @@ func (s server) WriteReservation(_ context.Context, w *lifecycle.Write) (*rqv1.R
 		return nil, err
 	}
 	s.Book.SetReservation(r)
+	for _, word := range reconcile.StuckWords(r, w.Stuck) {
+		if s.Worded != nil {
+			s.Worded(word)
+		}
+	}
 	return r, nil
 }
 

@@ -49,6 +49,8 @@ type Witness struct {
 	Decided  func(o lifecycle.Observed, d lifecycle.Decision)
 	Stored   func(next *rqv1.Run)
 	Reserved func(was, next *rqv1.Reservation)
+	// Worded is told what events on nodes say that come with a write.
+	Worded func(word reconcile.NodeWord)
 	// Rejected is told of pods that the rules of other schedulers turned down from where they had been placed.
 	Rejected func(pod *corev1.Pod, node string)
 	// Placed is told of pods that were planned just now.

@@ -230,3 +230,24 @@ func TestANamespaceIsPaidForUntilItsPodsAreGone(t *testing.T) {
 		t.Errorf("name, owner, used, free and overdraft (-want +got):\n%s", diff)
 	}
 }
+
+// awaitGone waits until Runs and their pods are gone and their Leases closed.
+func (s *site) awaitGone(runs ...string) {
+	s.t.Helper()
+	for _, run := range runs {
+		eventually(s.t, "Run "+run+" is to be gone", func() error {
+			if _, err := s.get(run); err == nil {
+				return fmt.Errorf("it is there")
+			}
+			if pods := s.podsOf(run); len(pods) > 0 {
+				return fmt.Errorf("%d pods are left", len(pods))
+			}
+			for _, lease := range s.leasesOf(run) {
+				if !lease.Status.Closed {
+					return fmt.Errorf("Lease %s is open", lease.Name)
+				}
+			}
+			return nil
+		})
+	}
+}

@@ -123,6 +123,18 @@ func TestHotSwapOfJobSets(t *testing.T) {
 	if got := s.closures(low); got[rqv1.ClosedPriorityPreempt] != 2 {
 		t.Errorf("the Leases of low priority are closed as %v", got)
 	}
+	for command, words := range map[string][]string{
+		"list -o wide": {"2000000 (high-prior-job)", "1000000 (low-prior-job)"},
+		"explain " + low: {"PriorityPreempt", "for a lost rank of Run " + s.namespace + "/" + high,
+			"priority 1000000 (low-prior-job)"},
+	} {
+		said := s.runs(command + " -n " + s.namespace)
+		for _, want := range words {
+			if !strings.Contains(said, want) {
+				t.Errorf("kubectl runs %s does not say %q:\n%s", command, want, said)
+			}
+		}
+	}
 	s.machines(strings.TrimPrefix(left, s.namespace+"-"), 2)
 	s.await(low, rqv1.RunRunning, "bound 16 GPUs")
 	if got := s.inDomains(s.byJob(low, 2))["0"]; got != left {

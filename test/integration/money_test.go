@@ -253,11 +253,6 @@ func (s *site) versions(run string) map[string]string {
 	return out
 }
 
-// fromNow is an instant, in whole seconds as the API keeps them.
-func fromNow(d time.Duration) *metav1.Time {
-	return &metav1.Time{Time: time.Now().Add(d).Truncate(time.Second)}
-}
-
 // differs is an error that shows how two values differ.
 func differs(want, got any) error {
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -3,7 +3,6 @@ package integration
 import (
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -112,28 +111,12 @@ func (s *site) volumeIn(where string) {
 	})
 }
 
-// TestOtherRules has other rules than those about GPUs keep a Run from nodes, on one cluster with a short lead. With
-// free GPUs it starts on the node that does; on a full fleet nobody is cut for it, and it is told which rule stands in
-// its way; and if one of two full domains would do, others are cut only there. A lost rank goes where it is accepted,
-// and a spare elsewhere does not give way for it.
-func TestOtherRules(t *testing.T) {
-	t.Parallel()
-	arguments := led("3s")
-	arguments["noticePeriod"] = "2s"
-	c := clusterForMany(t, withoutElection, arguments)
-	(&site{cluster: c, t: t}).startScheduler()
-	for name, rule := range otherRules {
-		for story, tell := range map[string]func(*site, otherRule){"free": startsElsewhere, "full": cutsNobody,
-			"two domains": cutsWhereItMay, "loss": replacedWhereAccepted, "spare": spareStandsBy} {
-			t.Run(name+" "+story, func(t *testing.T) {
-				t.Parallel()
-				s := newSite(t, c, 0, 0, 0)
-				tell(s, rule)
-				s.settled()
-			})
-		}
-	}
-}
+// underOtherRules have other rules than those about GPUs keep a Run from nodes. With free GPUs it starts on the node that
+// does not; on a full fleet nobody is cut for it, and it is told which rule stands in its way; and if one of two full
+// domains would do, others are cut only there. A lost rank goes where it is accepted, and a spare elsewhere does not
+// give way for it.
+var underOtherRules = map[string]func(*site, otherRule){"free": startsElsewhere, "full": cutsNobody,
+	"two domains": cutsWhereItMay, "loss": replacedWhereAccepted, "spare": spareStandsBy}
 
 func (s *site) ready(rule otherRule) {
 	if rule.prepare != nil {

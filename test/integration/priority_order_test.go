@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -18,45 +17,6 @@ import (
 // ofClass gives a Run a PriorityClass.
 func ofClass(name string) func(*rqv1.Run) {
 	return func(r *rqv1.Run) { r.Spec.PriorityClassName = name }
-}
-
-// TestQueueOfOneOwner has Runs of two owners wait for one node. The one of high priority starts from the place of its
-// owner's of low priority, which has its place then, behind the other owner's.
-func TestQueueOfOneOwner(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 1, 100)
-	high, low := s.classes()
-	s.fund("rival", s.envelope("all", 8))
-	s.submit("holder", 8)
-	holder := s.await("holder", rqv1.RunRunning, "bound 8 GPUs")
-	waits := func(name string, changes ...func(*rqv1.Run)) {
-		s.submit(name, 8, changes...)
-		eventually(t, name+" waits", func() error {
-			run, err := s.get(name)
-			if err == nil && run.Status.Refusal == nil {
-				err = fmt.Errorf("it is not refused: %s", run.Status.Message)
-			}
-			return err
-		})
-		<-time.After(time.Second) // ages are in whole seconds
-	}
-	waits("batch", ofClass(low))
-	waits("rival", s.by("rival"))
-	waits("hero", ofClass(high))
-	s.delete(holder)
-	hero := s.await("hero", rqv1.RunRunning, "bound 8 GPUs")
-	eventually(t, "batch has hero's place", func() error {
-		run, err := s.get("batch")
-		if err == nil && (run.Status.PlaceSince == nil || !run.Status.PlaceSince.Equal(&hero.CreationTimestamp)) {
-			err = fmt.Errorf("it has its place since %v, and hero was made at %v", run.Status.PlaceSince, hero.CreationTimestamp)
-		}
-		return err
-	})
-	s.delete(hero)
-	rival := s.await("rival", rqv1.RunRunning, "bound 8 GPUs")
-	s.delete(rival)
-	s.await("batch", rqv1.RunRunning, "bound 8 GPUs")
-	s.settled()
 }
 
 // paidByALesserOne has one of six Runs be drawn, five of which have a high priority: the sixth ends whoever is drawn,

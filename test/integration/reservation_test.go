@@ -179,28 +179,3 @@ func (s *site) planned(run *rqv1.Run) *outlook {
 	}
 	return out
 }
-
-// closedAs is an error unless so many Leases of a Run closed for a reason.
-func (s *site) closedAs(run string, reason rqv1.ClosureReason, leases int) error {
-	if got := s.closures(run)[reason]; got != leases {
-		return fmt.Errorf("%d Leases of %s closed as %s, want %d: %v", got, run, reason, leases, s.closures(run))
-	}
-	return nil
-}
-
-// awaitRisk waits until a Run says that a Reservation may cut it.
-func (s *site) awaitRisk(run, reservation, probability string) {
-	s.t.Helper()
-	eventually(s.t, run+" at risk", func() error {
-		got, err := s.get(run)
-		if err != nil {
-			return err
-		}
-		for _, risk := range got.Status.AtRisk {
-			if risk.Reservation == s.namespace+"/"+reservation && risk.Probability == probability {
-				return nil
-			}
-		}
-		return fmt.Errorf("%+v", got.Status.AtRisk)
-	})
-}

@@ -12,23 +12,6 @@ func withSpares(gpus int32) func(*rqv1.Run) {
 	return func(r *rqv1.Run) { r.Spec.SparesPerGroup = &gpus }
 }
 
-// nodesByRole are the nodes of a Run's open Leases, by role and domain.
-func (s *site) nodesByRole(run string) map[rqv1.LeaseRole]map[string]int32 {
-	s.t.Helper()
-	out := map[rqv1.LeaseRole]map[string]int32{}
-	for _, lease := range s.leasesOf(run) {
-		if lease.Status.Closed {
-			continue
-		}
-		role := lease.Spec.Slice.Role
-		if out[role] == nil {
-			out[role] = map[string]int32{}
-		}
-		out[role][lease.Node()] += lease.Spec.Slice.Nodes[0].GPUs
-	}
-	return out
-}
-
 // succeed has every active pod of a Run end well.
 func (s *site) succeed(run string) {
 	s.t.Helper()

@@ -253,8 +253,8 @@ func changed(before, after runtime.Object) (rest, status bool, err error) {
 }
 
 // Delete deletes an object.
-func (c *realCluster) Delete(object client.Object) error {
-	return c.s.api.Delete(c.s.t.Context(), object)
+func (c *realCluster) Delete(object client.Object, options ...client.DeleteOption) error {
+	return c.s.api.Delete(c.s.t.Context(), object, options...)
 }
 
 // Evict asks that a pod be evicted.

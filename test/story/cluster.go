@@ -29,8 +29,8 @@ type Cluster interface {
 	// Change reads an object, has it changed and writes it, its status too; again when somebody else has written it
 	// meanwhile. Change may be called several times.
 	Change(object client.Object, change func()) error
-	// Delete deletes an object.
-	Delete(object client.Object) error
+	// Delete deletes an object; with a grace period of 0, whatever its kubelet has to say.
+	Delete(object client.Object, options ...client.DeleteOption) error
 	// Evict asks that a pod be evicted, as kubectl drain does.
 	Evict(pod string) error
 	// Kill ends the scheduler, whatever it is about to do, and begins another.

@@ -74,7 +74,8 @@ func All() []Story {
 	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(),
 		refusedStories(), turnStories(), editStories(),
 		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), opportunisticStories(),
-		cutStories(), crowdStories(), savedStories())
+		cutStories(), crowdStories(), savedStories(), roomStories(),
+		waitStories(), backfillStories(), priorityStories(), apartStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

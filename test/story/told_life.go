@@ -17,6 +17,7 @@ func lifeStories() []Story {
 		{Name: "run-completes", Play: runCompletes},
 		{Name: "run-fails", Play: runFails},
 		{Name: "ranks-know-who-they-are", Play: ranksKnow},
+		{Name: "elastic-start", Play: elasticStart},
 		{Name: "narrower-start", Play: narrowerStart},
 		{Name: "grow-and-shrink", Play: growAndShrink},
 		{Name: "loan-is-given-back", Play: loanIsGivenBack},
@@ -116,6 +117,20 @@ func ranksKnow(s *Teller) {
 		owner := metav1.GetControllerOf(pod)
 		s.Same("rank "+rank+" has a controller", true, owner != nil)
 		s.Same("who owns rank "+rank, run.UID, owner.UID)
+	}
+}
+
+// elasticStart starts a Run that may be wider than its total, or narrower, at its total. Its ranks are told between which
+// numbers of nodes it may be.
+func elasticStart(s *Teller) {
+	s.Nodes("d0", 4)
+	s.Fund("", Envelope("all", 64))
+	s.Submit("elastic", 16, Elastic(8, 32, 4), Templated(nothing))
+	run := s.Says("elastic", rqv1.RunRunning, "bound 16 GPUs")
+	s.Same("its width", &rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 16, Allocated: 16}, run.Status.Width)
+	s.Same("how many pods it has", 4, len(s.Pods("elastic")))
+	for name, pod := range s.Pods("elastic") {
+		s.Same("between how many nodes "+name+" may be", "2:8", Told(pod, "PET_NNODES"))
 	}
 }
 

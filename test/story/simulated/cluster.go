@@ -40,6 +40,8 @@ type Cluster struct {
 	brakes   brake.State
 	events   []story.Event
 	said     map[string][]string
+	// worded is what events on nodes have told that is so still.
+	worded map[reconcile.NodeWord]bool
 	// stated are the conditions of Budgets, by name.
 	stated map[string][]metav1.Condition
 	// Crashes counts how often the process has died at a write.
@@ -58,7 +60,7 @@ func New(t story.T, s *story.Story) *Cluster {
 	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}, said: map[string][]string{},
 		stated: map[string][]metav1.Condition{}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
-		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear}})
+		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear, Worded: c.word}})
 	c.Takes, c.Silent, c.Admits, c.Unready = takes, true, admits, unready
 	return c
 }
@@ -132,6 +134,21 @@ func (c *Cluster) report(b *rqv1.Budget) {
 	}
 }
 
+// word makes an event on a node.
+func (c *Cluster) word(w reconcile.NodeWord) { c.tell("Node", w.Node, w.Reason, w.Text) }
+
+// lookAtNodes tells of each node once for as long as the same is wrong with it.
+func (c *Cluster) lookAtNodes() {
+	was := c.worded
+	c.worded = map[reconcile.NodeWord]bool{}
+	for _, w := range reconcile.NodeWords(c.Book) {
+		if !was[w] && !c.worded[w] {
+			c.word(w)
+		}
+		c.worded[w] = true
+	}
+}
+
 // tell makes an event of what is told of an object, or counts it in one.
 func (c *Cluster) tell(kind, name, reason, note string) {
 	for i := range c.events {
@@ -194,6 +211,7 @@ func (c *Cluster) work() {
 	for _, name := range slices.Sorted(maps.Keys(c.Budgets)) {
 		c.report(c.Budgets[name])
 	}
+	c.lookAtNodes()
 	for uid, pod := range c.Pods {
 		after, says := pod.Annotations[story.SucceedsAnnotation]
 		if _, set := c.succeeds[uid]; says && !set && pod.Status.Phase == corev1.PodRunning {

@@ -148,7 +148,7 @@ func (c *Cluster) podNamed(name string) (*corev1.Pod, error) {
 }
 
 // Delete deletes an object.
-func (c *Cluster) Delete(object client.Object) error {
+func (c *Cluster) Delete(object client.Object, options ...client.DeleteOption) error {
 	name := object.GetName()
 	switch object.(type) {
 	case *corev1.Node:
@@ -167,20 +167,34 @@ func (c *Cluster) Delete(object client.Object) error {
 		}
 		c.DeleteRun(name)
 	case *corev1.Pod:
-		for uid, pod := range c.Bystanders {
-			if pod.Name == name {
-				c.DropBystander(uid)
-				return nil
-			}
-		}
-		pod, err := c.podNamed(name)
-		if err != nil {
-			return err
-		}
-		c.TerminateWithin(pod.UID, nil)
+		return c.deletePod(name, options)
+	case *schedulingv1.PriorityClass:
+		delete(c.classes, name)
+		c.Book.DropPriorityClass(name)
 	default:
 		return fmt.Errorf("nobody can delete a %T here", object)
 	}
+	return nil
+}
+
+// deletePod deletes a pod; with a grace period of 0 its object goes at once.
+func (c *Cluster) deletePod(name string, options []client.DeleteOption) error {
+	for uid, pod := range c.Bystanders {
+		if pod.Name == name {
+			c.DropBystander(uid)
+			return nil
+		}
+	}
+	pod, err := c.podNamed(name)
+	if err != nil {
+		return err
+	}
+	grace := (&client.DeleteOptions{}).ApplyOptions(options).GracePeriodSeconds
+	if grace != nil && *grace == 0 {
+		c.DeletePod(pod.UID)
+		return nil
+	}
+	c.TerminateWithin(pod.UID, grace)
 	return nil
 }
 
