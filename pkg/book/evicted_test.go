@@ -116,6 +116,7 @@ func TestARankThatThreeNodesTurnAwayIsNotTriedOnAFourth(t *testing.T) {
 	})
 }
 
+// Where there is no room elsewhere it goes back, once: a node that turns it away again is not tried a third time.
 func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
 	for name, c := range map[string]struct {
 		changes []func(*rqv1.RunSpec)
@@ -123,14 +124,20 @@ func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
 		ledger  map[string]int
 	}{
 		"with a checkpoint it starts again": {[]func(*rqv1.RunSpec){checkpointed}, rqv1.RunRunning,
-			map[string]int{"Evicted": 1, "Unwound": 1, "open Start Active": 2}},
+			map[string]int{"Evicted": 2, "Unwound": 1, "open Start Active": 2}},
 		"elastic it goes on": {[]func(*rqv1.RunSpec){ungrouped, elastic(1, 1)}, rqv1.RunRunning,
-			map[string]int{"Evicted": 1, "open Start Active": 1}},
-		"without either it fails": {nil, rqv1.RunFailed, map[string]int{"Evicted": 1, "Failed": 1}},
+			map[string]int{"Evicted": 2, "open Start Active": 1}},
+		"without either it fails": {nil, rqv1.RunFailed, map[string]int{"Evicted": 2, "Failed": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
 				w.guarded(2, 2, 0, c.changes...)
+				node := w.turnOut("run0-1", "Terminated")
+				w.expect("run0", rqv1.RunRunning, "bound 16 GPUs", map[string]int{"Evicted": 1, "open Swap Active": 1,
+					"open Start Active": 1})
+				if on := w.on("run0-1"); on != node {
+					w.t.Fatalf("the rank is on %q, want it back on %s", on, node)
+				}
 				w.turnOut("run0-1", "Terminated")
 				if got := w.Runs["run0"].Status; got.Phase != c.phase {
 					w.t.Fatalf("run0 is %s (%s), want %s", got.Phase, got.Message, c.phase)
@@ -146,6 +153,7 @@ func TestARankThatItsNodeEndsWithNoRoomElsewhere(t *testing.T) {
 func TestANodeThatEndedARankIsUsedAgain(t *testing.T) {
 	tell(t, func(w *world) {
 		w.guarded(2, 2, 0, ungrouped, elastic(1, 1))
+		w.turnOut("run0-1", "Terminated")
 		w.turnOut("run0-1", "Terminated")
 		if active, _ := w.countPods("run0"); active != 1 {
 			w.t.Fatalf("run0 has %d pods, where it lost one", active)

@@ -53,7 +53,7 @@ type gang struct {
 	moved  map[int]bool
 	// apart says that ranks are planned without those of their group whose pods have not been made.
 	apart bool
-	// returns says that ranks which were to leave the nodes where they died go there again: there are no others.
+	// returns says that ranks which avoid the nodes where they ended go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
 	// latest is the Lease that each part of the Run had last, closed or not.

@@ -80,27 +80,34 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // is.
 const unknown = "?"
 
-// evictors returns the nodes that have ended ranks of a gang which have no other place yet, or turned them away (R33):
-// those within an hour before the rank's pod was made. A gang of which nothing has a place is not that one any more.
+// evictors returns the nodes that ranks of a gang which have no other place yet avoid, for what has become of their pods
+// there within an hour before the rank's pod was made (R27). A gang of which nothing has a place is not that one any
+// more, and one that has no other room goes there all the same.
 func (g *gang) evictors() (nodes []string) {
 	anywhere := func(*member) bool { return true } // what has succeeded is nowhere
 	if !g.started() && !g.touches(anywhere) || g.active.first() == nil {
 		return nil
 	}
 	for index, m := range g.active.between(0, g.active.size) {
-		last := g.latest[rank.Part{Index: index}]
-		if m == nil || m.stage != unplaced || last == nil || last.reason != rqv1.ClosedEvicted {
-			continue
-		}
-		made := m.pod.CreationTimestamp.Time
-		if made.Sub(last.ended) < ending.BlamedFor {
-			nodes = append(nodes, last.node)
-		}
-		for _, d := range g.run.Status.Deaths {
-			if int(d.Index) == index && ending.Blames(&d, made) {
-				nodes = append(nodes, d.Node)
-			}
-		}
+		nodes = append(nodes, g.evicting(index, m)...)
 	}
 	return nodes
+}
+
+// evicting returns those that one rank avoids.
+func (g *gang) evicting(index int, m *member) (nodes []string) {
+	last := g.latest[rank.Part{Index: index}]
+	if m == nil || m.stage != unplaced || last == nil || last.reason != rqv1.ClosedEvicted {
+		return nil
+	}
+	made, deaths := m.pod.CreationTimestamp.Time, g.run.Status.Deaths
+	avoided, shut := ending.Avoided(deaths, index, made)
+	if g.returns {
+		return shut
+	}
+	told := slices.ContainsFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == last.pod })
+	if !told && made.Sub(last.ended) < ending.BlamedFor {
+		return append(avoided, last.node)
+	}
+	return avoided
 }

@@ -11,16 +11,16 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/restart"
 )
 
-// dies reports whether a member is a rank of a running gang that has failed because of its program, and is started
-// again (R34).
+// dies reports whether a member is a rank of a running gang that is started again: it has failed because of its program
+// (R34), or its node has ended it or turned it away (R27).
 func (m *member) dies() bool {
 	g := m.gang
-	if m.stage != finished || m.part.Spare || !g.startsAgain() || m.surplus() || m.joins() || m.doomed() ||
+	if m.stage != finished || m.part.Spare || !g.goesOn() || m.surplus() || m.joins() || m.doomed() ||
 		g.moving[m.pod.UID] {
 		return false
 	}
 	e, failed := ending.Of(m.pod)
-	return failed && e.Cause == rqv1.CauseProgram
+	return failed && (e.Cause == rqv1.CauseProgram && g.startsAgain() || e.Cause == rqv1.CauseNode && g.comesBack())
 }
 
 // ends notes that the containers of a member's pod have ended. If it has been told to go it leaves its room by that:
@@ -40,12 +40,18 @@ func (m *member) lingers() bool {
 }
 
 // startsAgain reports whether ranks of the gang that die by their program's doing are started again.
-func (g *gang) startsAgain() bool {
-	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended() && restart.RulesOf(&g.run.Spec).Limit > 0
+func (g *gang) startsAgain() bool { return g.goesOn() && restart.RulesOf(&g.run.Spec).Limit > 0 }
+
+// comesBack reports whether ranks of the gang that their nodes have ended may go back there. Whether others make theirs
+// again nobody knows.
+func (g *gang) comesBack() bool { return g.goesOn() && !g.run.Spec.Theirs() }
+
+func (g *gang) goesOn() bool {
+	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended()
 }
 
-// keepOwn keeps what a rank has held whose pod has died, with who pays for it, for the rank alone: others would have
-// it before its next pod is there.
+// keepOwn keeps what a rank has held whose pod has ended, with who pays for it, for the rank alone: others would have it
+// before its next pod is there.
 func (p *placement) keepOwn(g *gang, l *lease) {
 	index := l.part.Index
 	if g.hasOwn(index) || !p.nodes.stands(l.node) {
@@ -70,14 +76,15 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 // keepAllOwn does so for all ranks of gangs that run, as the ledger and their pods tell.
 func (p *placement) keepAllOwn() {
 	for g := range p.roster.living {
-		if !g.startsAgain() {
+		if !g.goesOn() {
 			continue
 		}
 		for index := range g.demand.Pods() {
 			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
 			switch {
 			case l == nil, m != nil && m.stage != unplaced && m.stage != finished:
-			case l.died(), m != nil && m.pod.UID == l.pod && m.dies():
+			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(),
+				m != nil && m.pod.UID == l.pod && m.dies():
 				p.keepOwn(g, l)
 			}
 		}
@@ -127,6 +134,9 @@ func (g *gang) fled() (nodes []string) {
 	return nodes
 }
 
-// lastResort reports whether what is kept for a rank is where it has died again: it goes there for want of anything
-// better.
-func (g *gang) lastResort(v *vacancy) bool { return v.own && g.flees(g.rankAt(v.index)) == v.node }
+// lastResort reports whether what is kept for a rank is where it has died again, or what its node has ended: it goes
+// there for want of anything better.
+func (g *gang) lastResort(v *vacancy) bool {
+	m := g.rankAt(v.index)
+	return v.own && !g.returns && (g.flees(m) == v.node || slices.Contains(g.evicting(v.index, m), v.node))
+}

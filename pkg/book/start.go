@@ -167,10 +167,15 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 	g.narrower = 0
 }
 
-// otherwise says what becomes of a gang whose missing ranks have no room, at its least width: they take the places of
-// others, their group moves, or they do without.
+// otherwise says what becomes of a gang whose missing ranks have no room, at its least width: they go where their pods
+// have ended (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
+	if !g.returns && len(g.evictors())+len(g.fled()) > 0 {
+		g.returns = true
+		defer func() { g.returns = false }()
+		return x.planGang(g, pod, now)
+	}
 	least, claim := g.full.At(g.narrowest().Pods()), x.agenda.debts.claim(g, g.keptFor(missing))
 	x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 		d, claim := least, claim
@@ -300,10 +305,6 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 	case g.lacksPods(missing) && !g.madeLate() && !g.apart:
 		g.apart = true
 		defer func() { g.apart = false }()
-		return x.planGang(g, pod, now)
-	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return g.lastResort(&v) }):
-		g.returns = true
-		defer func() { g.returns = false }()
 		return x.planGang(g, pod, now)
 	case slices.ContainsFunc(g.vacant, func(v vacancy) bool { return v.index == anyRank }):
 		x.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank })

@@ -1,20 +1,53 @@
 package ending
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// BlamedFor is how long a node that has ended a pod, or turned it away, is blamed and left out for it (R33).
+// BlamedFor is how long a node that has ended a pod, or turned it away, is blamed and avoided for it (R27, R33).
 const BlamedFor = time.Hour
 
-// Blames reports whether a death is the doing of its node, which is left out for it at an instant. Whoever is evicted
+// again is within which time a second eviction from one node is about that node (R27).
+const again = 10 * time.Minute
+
+// Blames reports whether a death is the doing of its node, which is avoided for it at an instant. Whoever is evicted
 // from it, as by a drain, is so for what comes, and not for what the node has done.
 func Blames(d *rqv1.RunDeath, at time.Time) bool {
-	evicted := d.Sign == "EvictionByEvictionAPI" || d.Sign == "DeletionByTaintManager"
-	return d.Cause == rqv1.CauseNode && !evicted && at.Sub(d.At.Time) < BlamedFor
+	return d.Cause == rqv1.CauseNode && !evicted(d) && at.Sub(d.At.Time) < BlamedFor
+}
+
+// evicted reports whether a pod was told to go by people, or for a taint that somebody has set.
+func evicted(d *rqv1.RunDeath) bool {
+	return d.Sign == "EvictionByEvictionAPI" || d.Sign == "DeletionByTaintManager"
+}
+
+// Avoided returns the nodes that a rank is to avoid at an instant for what has become of its pods there, in order: those
+// that are blamed, and those from which it was evicted twice within ten minutes (R27). Those that have ended it or turned
+// it away twice within that time are shut as well: it does not go there even where there is no other, again and again.
+func Avoided(deaths []rqv1.RunDeath, index int, at time.Time) (avoided, shut []string) {
+	for i := range deaths {
+		d := &deaths[i]
+		if int(d.Index) != index || d.Cause != rqv1.CauseNode || at.Sub(d.At.Time) >= BlamedFor {
+			continue
+		}
+		repeats := slices.ContainsFunc(deaths, func(other rqv1.RunDeath) bool {
+			return other.Pod != d.Pod && other.Index == d.Index && other.Node == d.Node &&
+				evicted(&other) == evicted(d) && d.At.Sub(other.At.Time).Abs() < again
+		})
+		if repeats && !evicted(d) {
+			shut = append(shut, d.Node)
+		}
+		if repeats || Blames(d, at) {
+			avoided = append(avoided, d.Node)
+		}
+	}
+	slices.Sort(avoided)
+	slices.Sort(shut)
+	return slices.Compact(avoided), slices.Compact(shut)
 }
 
 // Suspect reports whether a death speaks against its node: that has turned a pod away, or lost track of it, for a cause

@@ -266,9 +266,9 @@ const mostNodes = 3
 
 // outcast is a rank that one node after the other has ended or turned away.
 type outcast struct {
-	index int
-	nodes []string
-	last  rqv1.RunDeath
+	index, times int
+	nodes        []string
+	last         rqv1.RunDeath
 }
 
 // outcast returns the first rank that is not tried again on yet another node, or on two in turn, and without which the
@@ -284,7 +284,7 @@ func (t *footing) outcast() *outcast {
 			nodes[d.Index] = append(nodes[d.Index], d.Node)
 		}
 		if len(nodes[d.Index]) >= mostNodes || times[d.Index] >= 2*mostNodes {
-			return &outcast{int(d.Index), nodes[d.Index], d}
+			return &outcast{int(d.Index), times[d.Index], nodes[d.Index], d}
 		}
 	}
 	return nil
@@ -292,8 +292,12 @@ func (t *footing) outcast() *outcast {
 
 // String says what became of the rank.
 func (o *outcast) String() string {
-	return fmt.Sprintf("rank %d was ended or rejected by %d nodes within %s (%s): %s; it is not tried on another node",
-		o.index, len(o.nodes), ending.BlamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
+	by := fmt.Sprintf("by %d nodes", len(o.nodes))
+	if len(o.nodes) < mostNodes {
+		by = fmt.Sprintf("%d times", o.times)
+	}
+	return fmt.Sprintf("rank %d was ended or rejected %s within %s (%s): %s; it is not tried again",
+		o.index, by, ending.BlamedFor, strings.Join(o.nodes, ", "), ending.Words(&o.last))
 }
 
 // evictedFrom returns the record of a rank that its node has ended: it goes to another.

@@ -22,9 +22,17 @@ var endedByNodes = map[string]Ending{
 // evictedStories are of nodes that end ranks.
 func evictedStories() (all []Story) {
 	for name, how := range endedByNodes {
-		all = append(all, Story{Name: "evicted-" + name, Play: func(s *Teller) { rankEndedByItsNode(s, how) }})
+		all = append(all, Story{Name: "evicted-" + name, Play: func(s *Teller) { rankEndedByItsNode(s, how) }},
+			Story{Name: "evicted-" + name + "-and-back", Play: func(s *Teller) {
+				backWhereItWas(s, func(s *Teller) { s.Exit("train-0", how) })
+			}})
 	}
 	return append(all,
+		Story{Name: "evicted-by-people-and-back", Play: func(s *Teller) {
+			backWhereItWas(s, func(s *Teller) { s.EvictPod("train-0") })
+		}},
+		Story{Name: "evicted-elastic", Play: backBeforeItShrinks},
+		Story{Name: "evicted-twice-by-people", Play: awayAfterTwoEvictions},
 		Story{Name: "evicted-at-the-start", Play: badNodeAtTheStart},
 		Story{Name: "evicted-again-and-again", Play: rankThatNoNodeKeeps},
 		Story{Name: "device-unhealthy", Play: unhealthyDevice},
@@ -76,6 +84,56 @@ func rankThatNoNodeKeeps(s *Teller) {
 		seen = append(seen, node)
 	}
 	s.Says("train", rqv1.RunFailed, "rank 0 was ended or rejected by 3 nodes within 1h0m0s")
+}
+
+// backWhereItWas has a rank be ended where there is no other place: it goes back there before anybody younger, its Run
+// runs on, and so does the other rank.
+func backWhereItWas(s *Teller, ends func(*Teller)) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 16, InPods(8))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Submit("younger", 8, InPods(8))
+	s.Says("younger", rqv1.RunPending, "short by 8")
+	before, node := s.Pods("train"), s.On("train-0")
+	ends(s)
+	s.Remade("train", before, "train-0")
+	s.Says("train", rqv1.RunRunning, "")
+	s.Same("its node", node, s.On("train-0"))
+	s.Ledger("train", Leases{"Evicted": 1, Open: 2})
+	s.Says("younger", rqv1.RunPending, "short by 8")
+}
+
+// backBeforeItShrinks has the node of an elastic Run's rank turn it away where there is no other: it does not shrink.
+func backBeforeItShrinks(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 16, InPods(8), Elastic(8, 16, 8))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	before := s.Pods("train")
+	node := s.Exit("train-1", endedByNodes["plugin"])
+	s.Remade("train", before, "train-1")
+	s.Says("train", rqv1.RunRunning, "")
+	s.Same("its node", node, s.On("train-1"))
+	s.Ledger("train", Leases{"Evicted": 1, Open: 2})
+}
+
+// awayAfterTwoEvictions has somebody evict a rank twice within ten minutes from the same node: once may be for whatever
+// reason, twice is about that node, and it is avoided.
+func awayAfterTwoEvictions(s *Teller) {
+	s.Nodes("d0", 1)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 8, InPods(8))
+	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
+	before := s.Pods("train")
+	s.EvictPod("train-0")
+	s.Remade("train", before, "train-0")
+	s.Node("d0-1", "d0")
+	before = s.Pods("train")
+	s.EvictPod("train-0")
+	s.Remade("train", before, "train-0")
+	s.Same("its node", "d0-1", s.On("train-0"))
+	s.Ledger("train", Leases{"Evicted": 2, Open: 1})
 }
 
 // unhealthyDevice has a device of a rank turn unhealthy: that rank moves, and nobody else on its node.
