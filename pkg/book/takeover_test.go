@@ -41,7 +41,7 @@ const lowPreempted = "ended for a lost rank of Run ns/run0, which has a higher p
 
 func TestALostRankTakesGPUsOfALowerPriority(t *testing.T) {
 	again := "; it waits to start again from its checkpoint"
-	never := "; it declares no checkpoint, so it does not start again"
+	never := "; it does not start again, since it declares no checkpoint"
 	for name, c := range map[string]struct {
 		low     []func(*rqv1.RunSpec)
 		phase   rqv1.RunPhase

@@ -174,8 +174,8 @@ func TestCuts(t *testing.T) {
 				"its checkpoint" + verify,
 			closed + "; " + anew}},
 		"lottery, without": {victim([]rank.Cut{lottery}, nil), []string{
-			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it declares no checkpoint, so " +
-				"it does not start again" + verify,
+			everything + "; Failed: cut by lottery for Run ns/other (Reservation ns/other-r0); it does not start again, " +
+				"since it declares no checkpoint" + verify,
 			closed}},
 		"a lottery before the Run started anew": {victim([]rank.Cut{lottery}, func(o *Observed) {
 			o.Run.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon.Add(-10 * time.Second))

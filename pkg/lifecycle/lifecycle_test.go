@@ -244,7 +244,7 @@ func TestDecide(t *testing.T) {
 				o.Refusal = noRoom
 				checkpoint(o)
 			}),
-			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: a lost pod could not be replaced; the Run waits " +
+			"delete run-0; delete run-1; delete run-2; delete run-3; Pending: a lost pod could not be replaced; it waits " +
 				"to start again from its checkpoint: short by 8"},
 		"and without": {
 			scene(func(o *Observed) {

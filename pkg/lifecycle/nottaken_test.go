@@ -38,7 +38,7 @@ func TestDecideOnARankThatIsNotTaken(t *testing.T) {
 			"delete run-0; delete run-2; delete run-3; Failed: a lost pod could not be replaced and the Run declares no " +
 				"checkpoint: exceeded quota"},
 		"or waits, with a checkpoint": {lacking(time.Minute, checkpointed),
-			"delete run-0; delete run-2; delete run-3; Pending: a lost pod could not be replaced; the Run waits to start " +
+			"delete run-0; delete run-2; delete run-3; Pending: a lost pod could not be replaced; it waits to start " +
 				"again from its checkpoint: exceeded quota"},
 		"a malleable one goes on with the quota of those that go": {lacking(time.Minute, malleable),
 			"create run-1; Running: shrunk to 16 GPUs"},

@@ -13,6 +13,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/risk"
 )
 
 // Waiting is the message of a Run that has not been tried: the default in the API.
@@ -49,12 +50,11 @@ func storyOfPending(s *situation) (reason, message string) {
 	case f.Shape != nil:
 		return string(f.Shape.Reason), f.Shape.Message
 	case s.cuts.final != nil:
-		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
+		return string(reasonOf(s.cuts.final)), endedByCut(f.Run, s.cuts.final)
 	case s.timesOut():
 		return rqv1.ReasonTimedOut, waitsAgain(f)
 	case s.requeued():
-		return "Requeued", "a lost pod could not be replaced; the Run waits to start again from its checkpoint: " +
-			f.whyNotReplaced()
+		return "Requeued", fmt.Sprintf("a lost pod could not be replaced; %s: %s", risk.Afterwards(f.Run), f.whyNotReplaced())
 	case s.edited:
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
 			"values"
@@ -158,7 +158,7 @@ func storyOfFailure(s *situation) (reason, message string) {
 	case outcast != nil:
 		return "RankTurnedAway", outcast.String()
 	case s.cuts.final != nil:
-		return string(reasonOf(s.cuts.final)), endedByCut(s.cuts.final, s.phase)
+		return string(reasonOf(s.cuts.final)), endedByCut(s.facts.Run, s.cuts.final)
 	case s.facts.whyNotReplaced() != "":
 		return "Failed", "a lost pod could not be replaced and the Run declares no checkpoint: " + s.facts.whyNotReplaced()
 	}
@@ -284,11 +284,8 @@ func whyLost(r rank.Replacement) string {
 }
 
 // endedByCut says what a cut has brought the Run to, and how to check a draw.
-func endedByCut(cut *rank.Cut, phase rqv1.RunPhase) string {
-	after := "it declares no checkpoint, so it does not start again"
-	if phase == rqv1.RunPending {
-		after = "it waits to start again from its checkpoint"
-	}
+func endedByCut(run *rqv1.Run, cut *rank.Cut) string {
+	after := risk.Afterwards(run)
 	if cut.ForRank {
 		return fmt.Sprintf("%s; %s", purpose(cut), after)
 	}

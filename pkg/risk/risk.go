@@ -92,13 +92,26 @@ func Brief(r *rqv1.RunRisk) string {
 
 // AfterEnd says what becomes of a Run that a risk may end; empty where it does not end it.
 func AfterEnd(run *rqv1.Run, r *rqv1.RunRisk) string {
-	switch {
-	case EndsRun(r) == 0:
+	if EndsRun(r) == 0 {
 		return ""
-	case run.Spec.Theirs(), run.Spec.Checkpoints():
-		return "if it is ended it waits to start again"
 	}
-	return "if it is ended it does not start again, since it declares no checkpoint"
+	return "if it is ended " + Afterwards(run)
+}
+
+// Afterwards says whether a Run starts again once its pods have been ended for others' sake, or their nodes', as a
+// sentence that goes on. For pods that others make nobody but their controllers knows.
+func Afterwards(run *rqv1.Run) string {
+	switch of := run.Spec.Pods; {
+	case run.Spec.Theirs() && of != nil && of.Kind == "Pod":
+		return "it does not start again unless a controller makes another pod"
+	case run.Spec.Theirs() && (of == nil || of.Kind == "PodGroup"):
+		return "it starts again only if its pods are made again"
+	case run.Spec.Theirs():
+		return fmt.Sprintf("it starts again only if %s/%s makes its pods again", of.Kind, of.Name)
+	case run.Spec.Checkpoints():
+		return "it waits to start again from its checkpoint"
+	}
+	return "it does not start again, since it declares no checkpoint"
 }
 
 // phrase says what a cut does and how likely it is.
