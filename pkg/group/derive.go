@@ -112,7 +112,7 @@ func Derive(o *Observed) Derived {
 		Pods: podsOf(o.Key, shape, members[0].Late),
 		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), TotalGPUs: total,
 			GPUsPerPod: ptr.To(int32(perPod))}}
-	p.setLocality(spec, o, shape.slice()*perPod, perPod)
+	p.setLocality(spec, o, &shape, perPod)
 	if key := shape.within; key != "" && key != o.FabricLevel {
 		out.Note = fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within "+
 			"one of %s: set fabricLevel to %s if its domains are others", o.Key, key, o.FabricLevel, key)
@@ -161,9 +161,10 @@ func perPodOf(members []member) (perPod int, problem string) {
 	return perPod, ""
 }
 
-// setLocality has groups of GPUs that are said, or that parts of the group are, share a domain.
-func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, slice, perPod int) {
-	group := p.gpus(rqv1.AnnotationGroupGPUs, perPod, 1)
+// setLocality has groups of GPUs that are said, or that parts of the group are, share a domain. A JobSet of one Job is
+// such a part if the Job is to have a domain for itself.
+func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perPod int) {
+	group, slice := p.gpus(rqv1.AnnotationGroupGPUs, perPod, 1), int32(shape.slice()*perPod)
 	total := spec.Resources.TotalGPUs
 	switch key := topologyKey(o.Object); {
 	case group > 0 && total%group != 0:
@@ -176,8 +177,8 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, slice, perPod int)
 	case key != "":
 		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of "+
 			"%s: leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
-	case slice > 0 && int32(slice) < total:
-		group = int32(slice)
+	case slice > 0 && (slice < total || shape.within != ""):
+		group = slice
 	}
 	if group > 0 {
 		spec.Locality = &rqv1.RunLocality{GroupGPUs: &group}

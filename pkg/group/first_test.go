@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // TestFirst: how many pods of a JobSet there are before any of them is bound.
@@ -50,6 +52,41 @@ func TestAnotherDomainThanGroupsHave(t *testing.T) {
 			Object: objectOf(t, object)})
 		if d.Note != want {
 			t.Errorf("%s: %q, want %q", key, d.Note, want)
+		}
+	}
+}
+
+// TestGroupOfASingleJob: a JobSet of one Job is a group of GPUs if the Job is to have a domain for itself.
+func TestGroupOfASingleJob(t *testing.T) {
+	single := strings.Replace(twoByTwo, "replicas: 2", "replicas: 1", 1)
+	apart := "name: llm, annotations: {" + exclusiveTopology + ": rack}"
+	for name, c := range map[string]struct {
+		object string
+		jobs   []string
+		group  int32
+	}{
+		"of two":               {twoByTwo, []string{"0", "1"}, 16},
+		"of one":               {single, []string{"0"}, 0},
+		"of one that is apart": {strings.Replace(single, "name: llm", apart, 1), []string{"0"}, 16},
+	} {
+		var pods []*corev1.Pod
+		for _, job := range c.jobs {
+			pods = append(pods, ofJobSet(job+"a", 8, "w", job, "0"), ofJobSet(job+"b", 8, "w", job, "1"))
+		}
+		for _, pod := range pods {
+			pod.Annotations[rqv1.AnnotationOwner] = "org:team"
+		}
+		d := Derive(&Observed{Rules: testRules, Key: Of(pods[0]).Key, Pods: pods, Types: []string{"H100"},
+			Object: objectOf(t, c.object)})
+		group := int32(0)
+		if d.Spec == nil {
+			t.Fatalf("%s: %s%s", name, d.Problem, d.Waits)
+		}
+		if l := d.Spec.Locality; l != nil && l.GroupGPUs != nil {
+			group = *l.GroupGPUs
+		}
+		if group != c.group {
+			t.Errorf("%s: groups of %d GPUs, want %d", name, group, c.group)
 		}
 	}
 }

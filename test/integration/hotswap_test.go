@@ -90,7 +90,7 @@ spec:
 
 // TestHotSwapOfJobSets is what users of hot swap on GKE do: a node of a JobSet of high priority fails, and its pool has
 // no other. Its Job goes on in another pool as a whole: in a free one, else in that of a JobSet of low priority, which
-// waits, and goes on when there is room.
+// waits, and goes on when there is room. That one has a single Job, and goes on as well when it loses a node itself.
 func TestHotSwapOfJobSets(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 0, 0, 64)
@@ -142,6 +142,17 @@ func TestHotSwapOfJobSets(t *testing.T) {
 	}
 	s.settled()
 	s.remove(hero)
+	eventually(s.t, hero.GetName()+" is to be gone", func() error {
+		if _, err := s.get(high); err == nil {
+			return fmt.Errorf("its Run is there")
+		}
+		return nil
+	})
+	s.moveOn(low, "0", 1) // a single Job is a group like one of several
+	if got := s.inDomains(s.byJob(low, 2))["0"]; got == left {
+		t.Errorf("the JobSet of low priority has stayed in %s", got)
+	}
+	s.settled()
 	s.remove(batch)
 }
 
@@ -160,15 +171,23 @@ func (s *site) unused(domains int, used ...string) string {
 // goesOn has the node of a Job's second pod fail, and waits until all Jobs of the JobSet run in some domains.
 func (s *site) goesOn(run, job string, want map[string]string) {
 	s.t.Helper()
-	before, began := s.byJob(run, 2*len(want)), time.Now()
-	s.strike(before[job][1].Spec.NodeName)
-	eventually(s.t, "all pods are to be made anew", func() error { return s.anew(run, before) })
-	s.t.Logf("from sign to bound: %s", time.Since(began))
+	s.moveOn(run, job, len(want))
 	if diff := cmp.Diff(want, s.inDomains(s.byJob(run, 2*len(want)))); diff != "" {
 		s.t.Fatalf("domains of the Jobs (-want +got):\n%s", diff)
 	}
+}
+
+// moveOn has the node of a Job's second pod fail, and waits until all pods of the JobSet's Jobs are made anew and run.
+// The JobSet does not wait for its turn again.
+func (s *site) moveOn(run, job string, jobs int) {
+	s.t.Helper()
+	before, began := s.byJob(run, 2*jobs), time.Now()
+	unwound := s.closures(run)[rqv1.ClosedUnwound]
+	s.strike(before[job][1].Spec.NodeName)
+	eventually(s.t, "all pods are to be made anew", func() error { return s.anew(run, before) })
+	s.t.Logf("from sign to bound: %s", time.Since(began))
 	s.await(run, rqv1.RunRunning, "")
-	if got := s.closures(run); got[rqv1.ClosedUnwound] > 0 {
+	if got := s.closures(run); got[rqv1.ClosedUnwound] > unwound {
 		s.t.Errorf("the JobSet has been requeued: its Leases are closed as %v", got)
 	}
 }
