@@ -100,8 +100,8 @@ drift: $(GENERATORS) ## Fail if a generated file is not what `make generate` wri
 demo: tools build ## Show it at work on a fleet of its own, check the outcome, clean up. PAGE=1 shows it in a browser.
 	@$(GO) run ./test/demo $(if $(PAGE),-page)
 
-up: tools build bin/controlplane ## Leave a local control plane running. FLEET=FILE|empty and CONFIG=FILE replace the samples.
-	@bin/controlplane -fleet '$(FLEET)' -config '$(CONFIG)' up
+up: tools build bin/controlplane ## Leave a local control plane running. FLEET=FILE|empty, CONFIG=FILE replace the samples. JOBSET=1: with JobSets.
+	@bin/controlplane -fleet '$(FLEET)' -config '$(CONFIG)' $(if $(JOBSET),-jobset) up
 
 down: bin/controlplane ## End what `make up` started, also after a crash.
 	@bin/controlplane down

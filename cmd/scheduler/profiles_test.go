@@ -145,7 +145,8 @@ func starts(t *testing.T, profiles []string, check func([]schedulerconfig.KubeSc
 // TestTheConfigurationsInTheTree are ones that the scheduler starts with.
 func TestTheConfigurationsInTheTree(t *testing.T) {
 	for _, file := range []string{"manifests/scheduler/config.yaml", "manifests/samples/scheduler/short-lead.yaml",
-		"manifests/samples/tpu/config.yaml", "test/perf/workloads/scheduler-config.yaml"} {
+		"manifests/samples/tpu/config.yaml", "manifests/samples/hotswap/config.yaml",
+		"test/perf/workloads/scheduler-config.yaml"} {
 		o := options.NewOptions()
 		o.ConfigFile = filepath.Join("..", "..", file)
 		profiles, err := profilesOf(o, klog.Background())

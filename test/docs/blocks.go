@@ -7,7 +7,7 @@
 //	```bash run          commands that have to succeed, run by bash
 //	```console run       a session: each line after "$ " is run and has to print the lines that follow it
 //	```bash run admin    the same, by an administrator, on a page that says who else runs its commands
-//	```sh up             how to follow the file: the control plane is that of `make up FLEET=FILE CONFIG=FILE`
+//	```sh up             how to follow the file: that of `make up FLEET=FILE CONFIG=FILE JOBSET=1`
 //
 // Blocks of one file run in order against a control plane of their own, with the sample fleet unless the page says how
 // to follow it with another. All others are only shown. Commands are an administrator's unless the page has a line
@@ -76,20 +76,26 @@ func (b *block) runs() bool { return len(b.words) > 0 && b.words[0] == "run" }
 // byAdmin is true of commands that need an administrator, whoever runs the others of the page.
 func (b *block) byAdmin() bool { return b.runs() && len(b.words) > 1 && b.words[1] == "admin" }
 
-// up matches the command that starts a control plane, with a fleet and a scheduler configuration.
-var up = regexp.MustCompile(`(?m)^make up(?: FLEET=(\S+))?(?: CONFIG=(\S+))?$`)
+// up matches the command that starts a control plane, with a fleet, a scheduler configuration and JobSets.
+var up = regexp.MustCompile(`(?m)^make up(?: FLEET=(\S+))?(?: CONFIG=(\S+))?(?: JOBSET=(1))?$`)
 
-// upWith returns the files of the fleet, the sample one unless another is named, and of the scheduler configuration
-// that the blocks are meant for; an empty one is that which is installed.
-func upWith(blocks []block) (fleet, config string) {
+// upWith is how a page says that the control plane is started.
+type upWith struct {
+	// fleet is a file of Nodes, and config one of a scheduler configuration; empty for what is installed.
+	fleet, config string
+	jobSets       bool
+}
+
+// upOf returns what the blocks are meant for: the sample fleet unless they say otherwise.
+func upOf(blocks []block) upWith {
 	for i := range blocks {
 		if b := &blocks[i]; len(b.words) > 0 && b.words[0] == "up" {
 			if found := up.FindStringSubmatch(b.text); found != nil {
-				return cmp.Or(found[1], sampleFleet), found[2]
+				return upWith{cmp.Or(found[1], sampleFleet), found[2], found[3] != ""}
 			}
 		}
 	}
-	return sampleFleet, ""
+	return upWith{fleet: sampleFleet}
 }
 
 const sampleFleet = "manifests/samples/fleet.yaml"

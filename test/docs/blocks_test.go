@@ -56,21 +56,20 @@ func TestPersonOf(t *testing.T) {
 	}
 }
 
-func TestUpWith(t *testing.T) {
+func TestUpOf(t *testing.T) {
 	const sample = "manifests/samples/fleet.yaml"
-	for markdown, want := range map[string][2]string{
-		"```sh up\nmake up CONFIG=a/b.yaml\n```\n":              {sample, "a/b.yaml"},
-		"```sh up\nmake up FLEET=c.yaml CONFIG=a/b.yaml\n```\n": {"c.yaml", "a/b.yaml"},
-		"```sh up\nmake up FLEET=c.yaml\n```\n":                 {"c.yaml", ""},
-		"```sh up\nmake up\n```\n":                              {sample, ""},
-		"```sh\nmake up CONFIG=a/b.yaml\n```\n":                 {sample, ""},
+	for markdown, want := range map[string]upWith{
+		"```sh up\nmake up CONFIG=a/b.yaml\n```\n":                       {fleet: sample, config: "a/b.yaml"},
+		"```sh up\nmake up FLEET=c.yaml CONFIG=a/b.yaml JOBSET=1\n```\n": {"c.yaml", "a/b.yaml", true},
+		"```sh up\nmake up FLEET=c.yaml\n```\n":                          {fleet: "c.yaml"},
+		"```sh up\nmake up\n```\n":                                       {fleet: sample},
+		"```sh\nmake up CONFIG=a/b.yaml\n```\n":                          {fleet: sample},
 	} {
 		blocks, err := parse(markdown)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fleet, config := upWith(blocks)
-		if diff := cmp.Diff(want, [2]string{fleet, config}); diff != "" {
+		if diff := cmp.Diff(want, upOf(blocks), cmp.AllowUnexported(upWith{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", markdown, diff)
 		}
 	}

@@ -61,12 +61,13 @@ func TestDocs(t *testing.T) {
 func play(t *testing.T, root, name string, as *person, blocks []block) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
-	fleet, config := upWith(blocks)
+	with := upOf(blocks)
 	options := controlplane.Options{
-		Dir: t.TempDir(), Fleet: filepath.Join(root, fleet), Scheduler: true, Kwok: true, PodGroups: true,
+		Dir: t.TempDir(), Fleet: filepath.Join(root, with.fleet), Scheduler: true, Kwok: true, PodGroups: true,
+		JobSet: with.jobSets,
 	}
-	if config != "" {
-		options.Config = filepath.Join(root, config)
+	if with.config != "" {
+		options.Config = filepath.Join(root, with.config)
 	}
 	plane, err := controlplane.Start(ctx, options)
 	if err != nil {

@@ -25,6 +25,7 @@ func main() {
 	flag.StringVar(&o.BinDir, "bin", "", "`directory` of the binaries (default bin of the checkout)")
 	flag.StringVar(&o.Fleet, "fleet", "manifests/samples/fleet.yaml", "YAML `file` of Nodes, or empty for none")
 	flag.StringVar(&o.Config, "config", "", "KubeSchedulerConfiguration `file` (default manifests/scheduler/config.yaml)")
+	flag.BoolVar(&o.JobSet, "jobset", false, "start the controller of JobSets too")
 	flag.Usage = func() {
 		fmt.Fprint(os.Stderr, usage)
 		flag.PrintDefaults()
