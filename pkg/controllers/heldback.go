@@ -46,24 +46,21 @@ type lossLimit struct {
 // free returns the suspects that may be taken for lost. While too many nodes show a sign the others are held back;
 // while more than a few do, evidence that is young waits for what the others show (R25).
 func (l *lossLimit) free(suspects []suspect, now time.Time) (free []suspect) {
-	certain := func(s suspect) bool { return s.verdict.Reason.Certain() }
-	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !certain(s) }) {
+	if !slices.ContainsFunc(suspects, func(s suspect) bool { return !s.verdict.Reason.Certain() }) {
 		return suspects
 	}
 	count := l.seen.countSigns(now)
 	for _, s := range suspects {
-		switch again := s.verdict.Again; {
-		case certain(s):
+		switch count.Treat(s.verdict) {
+		case nodeloss.Lose:
 			free = append(free, s)
-		case count.tooMany():
+		case nodeloss.HoldBack:
 			l.seen.holdBack(s)
-		case !again.IsZero() && !count.few():
-			l.seen.queue.AddAfter(s.name, again.Sub(now)+debounce)
-		default:
-			free = append(free, s)
+		case nodeloss.Wait:
+			l.seen.queue.AddAfter(s.name, s.verdict.Again.Sub(now)+debounce)
 		}
 	}
-	if count.tooMany() {
+	if count.TooMany() {
 		l.apply()
 	}
 	return free
@@ -92,7 +89,7 @@ func (l *lossLimit) watch(ctx context.Context) {
 		} else if now.Sub(told) >= alarmPeriod {
 			told = now
 			logger.Error(nil, "Nodes that show signs of loss are not treated as lost, because too many do at once", "heldBack",
-				held, "signs", s.says())
+				held, "signs", s.Say())
 		}
 		l.mark(ctx, now)
 	})
@@ -100,18 +97,18 @@ func (l *lossLimit) watch(ctx context.Context) {
 
 // review gives those nodes up that are not to be held back any more: too few show a sign by now, and all of them are
 // judged again, or a node's own sign has gone. While the API server does not answer nothing changes.
-func (l *lossLimit) review(now time.Time) (signs, int) {
+func (l *lossLimit) review(now time.Time) (nodeloss.Signs, int) {
 	l.seen.mu.Lock()
 	held := slices.Sorted(maps.Keys(l.seen.heldBack))
 	l.seen.mu.Unlock()
 	if _, answers := l.seen.contact.held(now); len(held) == 0 || !answers {
-		return signs{}, len(held)
+		return nodeloss.Signs{}, len(held)
 	}
 	count := l.seen.countSigns(now)
 	left := 0
 	for _, name := range held {
 		verdict := l.seen.verdict(name, now)
-		if count.tooMany() && verdict.Lost && !verdict.Reason.Certain() && !l.book.Recorded(name) {
+		if count.TooMany() && verdict.Lost && !verdict.Reason.Certain() && !l.book.Recorded(name) {
 			left++
 			continue
 		}
@@ -155,7 +152,7 @@ func (l *lossLimit) mark(ctx context.Context, now time.Time) {
 }
 
 // markNode writes on one node that its loss is held back, and makes an event of it; nil takes it off.
-func (l *lossLimit) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count signs,
+func (l *lossLimit) markNode(ctx context.Context, name string, verdict *nodeloss.Verdict, count nodeloss.Signs,
 	now time.Time) error {
 	var mark any
 	if verdict != nil {
@@ -169,7 +166,7 @@ func (l *lossLimit) markNode(ctx context.Context, name string, verdict *nodeloss
 	if verdict != nil {
 		tellNode(l.events, name, corev1.EventTypeWarning, "HeldBack",
 			fmt.Sprintf("%s, but %s: jobtree treats none of them as lost. If this node is really gone, run: kubectl runs "+
-				"nodes lost %s", verdict.Message, count.says(), name))
+				"nodes lost %s", verdict.Message, count.Say(), name))
 	}
 	l.seen.mu.Lock()
 	defer l.seen.mu.Unlock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 )
 
 // braked is a fleet of nodes with GPUs whose kubelets have been heard, and what watches them.
@@ -113,16 +114,16 @@ func TestTooManySilentNodes(t *testing.T) {
 	if free := b.free(b.suspects(40), b.clock.Now()); len(free) != 1 || free[0].name != "n00" {
 		t.Errorf("%v are taken for lost", free)
 	}
-	want := signs{shown: 15, nodes: 40, limit: 4}
+	want := nodeloss.Signs{Shown: 15, Nodes: 40, Limit: 4}
 	count, held := b.review(b.clock.Now())
-	if diff := cmp.Diff(want, count, cmp.AllowUnexported(signs{})); diff != "" || held != 15 || !b.node("n15").HeldBack ||
+	if diff := cmp.Diff(want, count); diff != "" || held != 15 || !b.node("n15").HeldBack ||
 		b.node("n00").HeldBack {
 		t.Errorf("%d are held back, by %s", held, diff)
 	}
 	b.pass(time.Second, 4, 40)
 	count, held = b.review(b.clock.Now())
-	if count.shown != 3 || held != 0 || b.node("n01").HeldBack {
-		t.Errorf("%d are held back for %s", held, count.says())
+	if count.Shown != 3 || held != 0 || b.node("n01").HeldBack {
+		t.Errorf("%d are held back for %s", held, count.Say())
 	}
 	if free := b.free(b.suspects(40), b.clock.Now()); len(free) != 4 {
 		t.Errorf("afterwards %v are taken for lost", free)

@@ -160,28 +160,15 @@ func (w *nodeWatch) heardSince(now time.Time) time.Time {
 	return since
 }
 
-// signs is how many of the nodes with GPUs show a sign of loss, and how many may (R25).
-type signs struct{ shown, nodes, limit int }
-
-func (s signs) tooMany() bool { return s.shown > s.limit }
-
-// few reports whether so few show one that no others need be waited for.
-func (s signs) few() bool { return s.shown <= nodeloss.Few }
-
-func (s signs) says() string {
-	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",
-		s.shown, s.nodes, s.limit)
-}
-
 // countSigns looks at all nodes with GPUs, whether they hold anything or not.
-func (w *nodeWatch) countSigns(now time.Time) signs {
+func (w *nodeWatch) countSigns(now time.Time) nodeloss.Signs {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rules, since := w.rules, w.heardSince(now)
-	s := signs{nodes: len(w.gpus), limit: w.args.NodesAtOnce(len(w.gpus))}
+	s := nodeloss.Signs{Nodes: len(w.gpus), Limit: w.args.NodesAtOnce(len(w.gpus))}
 	for name := range w.gpus {
 		if sight := w.sights[name]; sight != nil && rules.Sign(sight, since, now) {
-			s.shown++
+			s.Shown++
 		}
 	}
 	return s

@@ -1,6 +1,7 @@
 package nodeloss
 
 import (
+	"fmt"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -61,4 +62,42 @@ func latest(x, y time.Time) time.Time {
 		return x
 	}
 	return y
+}
+
+// Signs is how many of the nodes with GPUs show a sign of loss, and how many may (R25).
+type Signs struct{ Shown, Nodes, Limit int }
+
+// TooMany reports whether more nodes show one than may.
+func (s Signs) TooMany() bool { return s.Shown > s.Limit }
+
+// Say tells that they do.
+func (s Signs) Say() string {
+	return fmt.Sprintf("%d of %d nodes with GPUs show signs of loss at once, more than the %d that nodeLossLimit allows",
+		s.Shown, s.Nodes, s.Limit)
+}
+
+// Treatment is what becomes of a node against which there is evidence.
+type Treatment int
+
+// Values of Treatment.
+const (
+	// Lose: it is taken for lost.
+	Lose Treatment = iota
+	// HoldBack: it is not, while too many nodes show a sign.
+	HoldBack
+	// Wait: the evidence is young, and more than a few nodes show a sign: it waits for what the others show.
+	Wait
+)
+
+// Treat says what becomes of a node by the evidence against it.
+func (s Signs) Treat(v Verdict) Treatment {
+	switch {
+	case v.Reason.Certain():
+		return Lose
+	case s.TooMany():
+		return HoldBack
+	case !v.Again.IsZero() && s.Shown > Few:
+		return Wait
+	}
+	return Lose
 }
