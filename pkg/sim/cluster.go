@@ -74,6 +74,8 @@ type Cluster struct {
 	claims map[types.UID]string // in which zone it is bound, by Run
 	// Admits changes pods as they are made, as admission does; nil for nothing.
 	Admits func(pod *corev1.Pod)
+	// Holds has no pod be bound for now that has its Lease: the API server refuses that.
+	Holds bool
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
 	// Denies are the pods that an admission rule denies, by name, and why.

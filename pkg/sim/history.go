@@ -181,7 +181,7 @@ func (c *Cluster) Next() time.Time {
 func (c *Cluster) Work() (worked bool, err error) {
 	for range rounds {
 		c.Act()
-		if len(c.changed)+len(c.Queue)+len(c.Binding)+len(c.under) == 0 {
+		if len(c.changed)+len(c.Queue)+len(c.free())+len(c.under) == 0 {
 			return worked, nil
 		}
 		worked = true
@@ -197,8 +197,12 @@ func (c *Cluster) Work() (worked bool, err error) {
 		for _, uid := range sorted(c.Queue) {
 			c.Cycle(uid)
 		}
-		for _, uid := range c.Bindings() {
-			c.Bind(uid, Written)
+		for _, uid := range c.free() {
+			if c.Holds {
+				c.Bind(uid, Late) // its Lease is written
+			} else {
+				c.Bind(uid, Written)
+			}
 		}
 	}
 	return worked, fmt.Errorf("the cluster does not come to rest at %s", c.Now)

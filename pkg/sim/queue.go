@@ -11,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Act carries out what the book asks of the queue and of the controllers.
@@ -137,6 +138,13 @@ func (c *Cluster) Unreserve(uid types.UID) {
 
 // Bindings returns the pods past the barrier, in order.
 func (c *Cluster) Bindings() []types.UID { return slices.Sorted(maps.Keys(c.Binding)) }
+
+// free returns those whose binding may come about, or their Leases: none that has its Lease while bindings are held.
+func (c *Cluster) free() []types.UID {
+	return slices.DeleteFunc(c.Bindings(), func(uid types.UID) bool {
+		return c.Holds && c.Leases[rank.LeaseName(c.Pods[uid].Name, uid)] != nil
+	})
+}
 
 // Bind writes a pod's Lease, with some outcome, and binds the pod.
 func (c *Cluster) Bind(uid types.UID, how Effect) {

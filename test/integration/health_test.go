@@ -1,28 +1,20 @@
 package integration
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-const (
-	// fellOff is a condition of NVSentinel's, which counts without any configuration.
-	fellOff = "SysLogsGPUFallenOff"
-	// The annotations that NVSentinel leaves on a node while it has it in quarantine. The last one says that it found the
-	// node cordoned, and will leave it so.
-	quarantined, quarantineCordons = "quarantineHealthEvent", "quarantineHealthEventIsCordoned"
-	quarantineFound                = "quarantineHealthEventCordonPreExisting"
-)
+// fellOff is a condition of NVSentinel's, which counts without any configuration.
+const fellOff = "SysLogsGPUFallenOff"
 
 // says has a checker set a condition of a node.
 func (s *site) says(node, condition string, status corev1.ConditionStatus) {
@@ -32,36 +24,6 @@ func (s *site) says(node, condition string, status corev1.ConditionStatus) {
 			fmt.Appendf(nil, `{"status":{"conditions":[{"type":%q,"status":%q,"reason":"XID","message":"XID 79"}]}}`, condition,
 				status), metav1.PatchOptions{FieldManager: "platform-connectors"}, "status")
 		return err
-	})
-}
-
-// quarantine does to a node what NVSentinel does at the start of a quarantine: it cordons the node if nobody has, and
-// says so.
-func (s *site) quarantine(name string) {
-	s.t.Helper()
-	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Node) {
-		if n.Annotations == nil {
-			n.Annotations = map[string]string{}
-		}
-		n.Annotations[quarantined], n.Annotations[quarantineCordons] = `[{"checkName":"SysLogsGPUFallenOff"}]`, "True"
-		if n.Spec.Unschedulable {
-			n.Annotations[quarantineFound] = "True"
-		}
-		n.Spec.Unschedulable = true
-	})
-}
-
-// unquarantine does to a node what NVSentinel does at the end of a quarantine. Versions that do not note who was first
-// uncordon the node in any case.
-func (s *site) unquarantine(name string, anyCordon bool) {
-	s.t.Helper()
-	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Node) {
-		if n.Annotations[quarantineFound] == "" || anyCordon {
-			n.Spec.Unschedulable = false
-		}
-		for _, key := range []string{quarantined, quarantineCordons, quarantineFound} {
-			delete(n.Annotations, key)
-		}
 	})
 }
 
@@ -136,57 +98,9 @@ func healthCluster(t *testing.T) *cluster {
 	return c
 }
 
-// TestNVSentinelRepairsANode replays what NVSentinel does to a node with a rank on it: its condition, the cordon, the
-// drain, the repair, and the way back. The rank is swapped at once; the node is used again when NVSentinel lets go of
-// it, whether it was the first to cordon it or not.
-func TestNVSentinelRepairsANode(t *testing.T) {
-	t.Parallel()
-	c := healthCluster(t)
-	for name, how := range map[string]struct {
-		first, anyCordon bool // whether it cordons before the scheduler does, and uncordons whoever has cordoned
-	}{
-		"cordons first":        {first: true},
-		"finds it cordoned":    {},
-		"uncordons either way": {anyCordon: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, c, 1, 4, 100)
-			lost := s.brokenUnder(func(node string) {
-				if how.first {
-					s.quarantine(node)
-				}
-				s.says(node, fellOff, corev1.ConditionTrue)
-			})
-			if !how.first {
-				s.quarantine(lost)
-			}
-			s.nothingToDrain(lost)
-			s.silence(lost) // it is restarted
-			s.revive(lost)
-			s.says(lost, fellOff, corev1.ConditionFalse)
-			s.staysLost(lost)
-			s.unquarantine(lost, how.anyCordon)
-			s.awaitUsed(lost)
-		})
-	}
-}
-
-// nothingToDrain asserts that a drain would find no pod of ours on a node.
-func (s *site) nothingToDrain(node string) {
-	s.t.Helper()
-	eventually(s.t, "there is to be nothing to drain", func() error {
-		pods, err := s.kube.CoreV1().Pods("").List(s.t.Context(),
-			metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String()})
-		if err == nil && len(pods.Items) > 0 {
-			err = fmt.Errorf("%d pods, the first is %s", len(pods.Items), pods.Items[0].Name)
-		}
-		return err
-	})
-}
-
 // TestANodeIsBackWhenItsSignIsGone has nobody but the scheduler cordon a node: it is used again without anybody's help,
-// also if the scheduler is killed as soon as it has recorded the loss, and again when the sign is gone.
+// also if the scheduler is killed as soon as it has recorded the loss, and again when the sign is gone. A cordon of
+// somebody else's stays.
 func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 	t.Parallel()
 	for name, killed := range map[string]bool{"alive": false, "killed": true} {
@@ -214,7 +128,9 @@ func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 				s.killAfter(5 * time.Second) // about when the node is to be given back
 			}
 			s.awaitUsed(lost)
-			if !killed {
+			if killed {
+				s.cordonedAnew(lost)
+			} else {
 				s.awaitEvent("Node", lost, "GivenBack")
 			}
 		})
@@ -228,38 +144,41 @@ func (s *site) killed() {
 	}
 }
 
-// TestACordonOfSomebodyElseStays has people cordon a node that breaks and is repaired: before, or anew after the
-// scheduler did, while nobody looks. Or they say that it is lost. The node is theirs until they uncordon it.
-func TestACordonOfSomebodyElseStays(t *testing.T) {
-	t.Parallel()
-	cordon := func(s *site, name string, is bool) {
-		edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, func(n *corev1.Node) { n.Spec.Unschedulable = is })
-	}
-	for name, c := range map[string]struct{ before, after func(s *site, node string) }{
-		"before": {func(s *site, node string) { cordon(s, node, true) }, func(*site, string) {}},
-		"anew": {func(*site, string) {}, func(s *site, node string) {
-			s.killed()
-			cordon(s, node, false)
-			cordon(s, node, true)
-			s.says(node, fellOff, corev1.ConditionFalse)
-			s.startScheduler()
-		}},
-		"by word": {func(*site, string) {}, func(s *site, node string) { s.runs("nodes lost " + node + " --because mine") }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, healthCluster(t), 1, 4, 100)
-			lost := s.brokenUnder(func(node string) {
-				c.before(s, node)
-				s.says(node, fellOff, corev1.ConditionTrue)
-			})
-			c.after(s, lost)
-			s.says(lost, fellOff, corev1.ConditionFalse)
-			s.staysLost(lost)
-			if run, err := s.get("next"); err != nil || run.Status.Phase != rqv1.RunPending {
-				t.Error(errors.Join(err, errors.New("the Run that waits for the node does not wait any more")))
+// cordonedAnew has a node break again, and a person cordon it anew after the scheduler did, while nobody looks: by what
+// the API server tells of who has set the cordon, the node is theirs until they uncordon it.
+func (s *site) cordonedAnew(node string) {
+	s.t.Helper()
+	s.says(node, fellOff, corev1.ConditionTrue)
+	eventually(s.t, "the node's record", func() error { return s.isLost(node) })
+	s.killed()
+	s.cordon(node, false)
+	s.cordon(node, true)
+	s.says(node, fellOff, corev1.ConditionFalse)
+	s.startScheduler()
+	s.staysLost(node)
+	s.cordon(node, false)
+	eventually(s.t, "the node is to be as any other", func() error { return s.isBack(node) })
+}
+
+// cordon cordons a node or uncordons it.
+func (s *site) cordon(node string, is bool) {
+	s.t.Helper()
+	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) { n.Spec.Unschedulable = is })
+}
+
+// becomesReadyOf has a pod of a Run that runs be ready from now on.
+func (s *site) becomesReadyOf(run, name string) {
+	s.t.Helper()
+	eventually(s.t, name+" is to become ready", func() error {
+		pod := s.podsOf(run)[name]
+		if pod.Status.Phase != corev1.PodRunning || pod.DeletionTimestamp != nil {
+			return fmt.Errorf("it is %s", pod.Status.Phase)
+		}
+		for i := range pod.Status.Conditions {
+			if c := &pod.Status.Conditions[i]; c.Status != corev1.ConditionTrue {
+				c.Status, c.LastTransitionTime = corev1.ConditionTrue, metav1.Now()
 			}
-			cordon(s, lost, false)
-			s.awaitUsed(lost)
-		})
-	}
+		}
+		return s.api.Status().Update(s.t.Context(), &pod)
+	})
 }

@@ -2,15 +2,12 @@ package integration
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -90,56 +87,4 @@ func (s *site) otherNode(run string) string {
 	}
 	s.t.Fatalf("%s is on %v", run, on)
 	return ""
-}
-
-// TestSignsOfMaintenance: nothing new comes to a node whose conditions tell of maintenance without a date, as long as
-// they do. What annotations say that nobody understands is told on the node, and counts for nothing.
-func TestSignsOfMaintenance(t *testing.T) {
-	t.Parallel()
-	s := newSite(t, liveCluster(t), 1, 1, 100)
-	node := s.namespace + "-d0-0"
-	show := func(kind corev1.NodeConditionType, status corev1.ConditionStatus) {
-		eventually(t, "setting a condition", func() error {
-			n := &corev1.Node{}
-			if err := s.api.Get(t.Context(), client.ObjectKey{Name: node}, n); err != nil {
-				return err
-			}
-			n.Status.Conditions = slices.DeleteFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-				return c.Type == kind
-			})
-			n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: kind, Status: status, Reason: "Test"})
-			return s.api.Status().Update(t.Context(), n)
-		})
-	}
-	for i, kind := range []corev1.NodeConditionType{"CSPMaintenance", corev1.NodeMaintenancePlanned,
-		corev1.NodeDrainInProgress} {
-		show(kind, corev1.ConditionTrue)
-		if out := s.runs("maintenance list"); !strings.Contains(out, string(kind)) {
-			t.Errorf("kubectl runs maintenance list does not tell of %s:\n%s", kind, out)
-		}
-		run := fmt.Sprintf("run-%d", i)
-		s.submit(run, 8)
-		s.await(run, rqv1.RunPending, "short by 8")
-		show(kind, corev1.ConditionFalse)
-		s.await(run, rqv1.RunRunning, "bound 8 GPUs")
-		show(kind, corev1.ConditionTrue)
-		eventually(t, "its owner is to see it", func() error { return s.ahead(run, "condition "+string(kind)) })
-		show(kind, corev1.ConditionFalse)
-		s.removeRun(run)
-		eventually(t, "its pod is to be gone", func() error {
-			if pods := s.podsOf(run); len(pods) > 0 {
-				return fmt.Errorf("%d are left", len(pods))
-			}
-			return nil
-		})
-	}
-	edit(s, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, func(n *corev1.Node) {
-		n.Annotations[rqv1.AnnotationMaintenanceStart] = "tomorrow"
-	})
-	eventually(t, "an event on the node", func() error {
-		return s.nodeTold(node, "MaintenanceIgnored", "write it as 2030-01-02T15:00:00Z")
-	})
-	s.submit("anyway", 8)
-	s.await("anyway", rqv1.RunRunning, "bound 8 GPUs")
-	s.settled()
 }

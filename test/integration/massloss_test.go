@@ -27,12 +27,12 @@ const (
 	massHeldFor = 8 * time.Second
 )
 
-// There are 1,000 nodes in a soak, and 200 otherwise, with Runs of two pods and a spare each. massStruck nodes show a
+// There are 1,000 nodes in a soak, and 40 otherwise, with Runs of two pods and a spare each. massStruck nodes show a
 // sign at once.
 var (
-	massDomains = full(50, 10)
-	massRuns    = full(60, 15)
-	massStruck  = full(400, 80)
+	massDomains = full(50, 2)
+	massRuns    = full(60, 6)
+	massStruck  = full(400, 16)
 )
 
 // fleet is a large fleet with Runs on it, each with a spare.

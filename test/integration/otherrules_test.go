@@ -111,10 +111,10 @@ func (s *site) volumeIn(where string) {
 	})
 }
 
-// underOtherRules have other rules than those about GPUs keep a Run from nodes. With free GPUs it starts on the node that
-// does not; on a full fleet nobody is cut for it, and it is told which rule stands in its way; and if one of two full
-// domains would do, others are cut only there. A lost rank goes where it is accepted, and a spare elsewhere does not
-// give way for it.
+// underOtherRules have other rules than those about GPUs keep a Run from nodes. With free GPUs it starts on the
+// node that does not; on a full fleet nobody is cut for it, and it is told which rule stands in its way; and if one
+// of two full domains would do, others are cut only there. A lost rank goes where it is accepted, and a spare
+// elsewhere does not give way for it.
 var underOtherRules = map[string]func(*site, otherRule){"free": startsElsewhere, "full": cutsNobody,
 	"two domains": cutsWhereItMay, "loss": replacedWhereAccepted, "spare": spareStandsBy}
 

@@ -13,9 +13,11 @@ import (
 	"testing"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -109,6 +111,8 @@ func storyCluster(t *testing.T, s *story.Story) *cluster {
 // realCluster is a site on which a story is told.
 type realCluster struct {
 	s *site
+	// holds says that writes can be held here.
+	holds bool
 	// mutex guards said.
 	mutex sync.Mutex
 	said  map[string][]string
@@ -198,6 +202,9 @@ func (c *realCluster) Create(objects ...client.Object) error {
 		} else if err := c.s.api.Create(c.s.t.Context(), o); err != nil {
 			return err
 		}
+		if class, is := o.(*schedulingv1.PriorityClass); is {
+			c.s.t.Cleanup(func() { _ = c.s.api.Delete(context.Background(), class) })
+		}
 	}
 	if len(nodes) > 0 {
 		c.s.load(nodes...)
@@ -254,6 +261,10 @@ func changed(before, after runtime.Object) (rest, status bool, err error) {
 
 // Delete deletes an object.
 func (c *realCluster) Delete(object client.Object, options ...client.DeleteOption) error {
+	if _, is := object.(*coordinationv1.Lease); is {
+		c.s.revive(object.GetName())
+		return nil
+	}
 	return c.s.api.Delete(c.s.t.Context(), object, options...)
 }
 
@@ -264,7 +275,28 @@ func (c *realCluster) Evict(pod string) error {
 }
 
 // Kill ends the scheduler at once, and begins another.
-func (c *realCluster) Kill() { c.s.killAfter(0) }
+func (c *realCluster) Kill(meanwhile ...func()) {
+	c.s.t.Helper()
+	if len(meanwhile) == 0 {
+		c.s.killAfter(0)
+		return
+	}
+	c.s.killed()
+	for _, happens := range meanwhile {
+		happens()
+	}
+	c.s.startScheduler()
+}
+
+// Hold has the API server refuse bindings, or not any more.
+func (c *realCluster) Hold(is bool) {
+	c.s.t.Helper()
+	if !c.holds {
+		installHolds(c.s.t, c.s.cluster, swapWrites)
+		c.holds = true
+	}
+	c.s.hold(map[bool]string{true: "leased"}[is])
+}
 
 // Until waits, as long as anything is waited for.
 func (c *realCluster) Until(check func() error) error {

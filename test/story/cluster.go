@@ -33,8 +33,10 @@ type Cluster interface {
 	Delete(object client.Object, options ...client.DeleteOption) error
 	// Evict asks that a pod be evicted, as kubectl drain does.
 	Evict(pod string) error
-	// Kill ends the scheduler, whatever it is about to do, and begins another.
-	Kill()
+	// Kill ends the scheduler, whatever it is about to do, and begins another, once something has happened meanwhile.
+	Kill(meanwhile ...func())
+	// Hold has the API server refuse to bind pods, until it is told that it no longer is to.
+	Hold(is bool)
 	// Until lets time pass until a check returns nil, and returns its last answer if it never does.
 	Until(check func() error) error
 	// During lets so much time pass, and returns the first answer of a check that is an error.

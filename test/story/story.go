@@ -75,7 +75,8 @@ func All() []Story {
 		refusedStories(), turnStories(), editStories(),
 		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), opportunisticStories(),
 		cutStories(), crowdStories(), savedStories(), roomStories(),
-		waitStories(), backfillStories(), priorityStories(), apartStories())
+		waitStories(), backfillStories(), priorityStories(), apartStories(),
+		signStories(), massLossStories(), comebackStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -86,8 +86,8 @@ func apartCutsWhereNodesAreTwo(s *Teller) {
 	s.Ledger("holder-a-0", Leases{Open: 1})
 }
 
-// apartAfterALoss has a rank be lost beside one whose node has GPUs for both, and is fuller than any other: its place is
-// elsewhere.
+// apartAfterALoss has a rank be lost beside one whose node has GPUs for both, and is fuller than any other: its
+// place is elsewhere.
 func apartAfterALoss(s *Teller) {
 	s.Nodes("d", 2)
 	s.Fund("a", Envelope("all", 64))

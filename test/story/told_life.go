@@ -120,8 +120,8 @@ func ranksKnow(s *Teller) {
 	}
 }
 
-// elasticStart starts a Run that may be wider than its total, or narrower, at its total. Its ranks are told between which
-// numbers of nodes it may be.
+// elasticStart starts a Run that may be wider than its total, or narrower, at its total. Its ranks are told between
+// which numbers of nodes it may be.
 func elasticStart(s *Teller) {
 	s.Nodes("d0", 4)
 	s.Fund("", Envelope("all", 64))
@@ -134,8 +134,8 @@ func elasticStart(s *Teller) {
 	}
 }
 
-// narrowerStart starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its other pods go. Every
-// rank is told that there are three, the leader too, which is made before the width is known.
+// narrowerStart starts a Run of 16 to 32 GPUs where 24 are free: it starts at 24, says so, and its other pods go.
+// Every rank is told that there are three, the leader too, which is made before the width is known.
 func narrowerStart(s *Teller) {
 	s.Nodes("d0", 3)
 	s.Fund("", Envelope("all", 64))
@@ -225,8 +225,8 @@ func growthYields(s *Teller) {
 	}
 }
 
-// finishedRunsGo has Runs go when their time is over: their own, that of the configuration, or one that they were given
-// since they ended, whatever the scheduler went through meanwhile. Who paid for them stays known.
+// finishedRunsGo has Runs go when their time is over: their own, that of the configuration, or one that they were
+// given since they ended, whatever the scheduler went through meanwhile. Who paid for them stays known.
 func finishedRunsGo(s *Teller) {
 	s.Nodes("d0", 4)
 	s.Fund("", Envelope("all", 32))

@@ -60,7 +60,8 @@ func swapOntoALower(s *Teller, says string, phase rqv1.RunPhase, changes ...RunC
 	s.Submit("batch", 16, append(changes, InPods(8), s.OfClass("low"))...)
 	s.Says("hero", rqv1.RunRunning, "bound 24 GPUs")
 	s.Says("batch", rqv1.RunRunning, "bound 16 GPUs")
-	s.Same("the priorities", []int32{2000000, 1000000}, []int32{*s.Run("hero").Status.Priority, *s.Run("batch").Status.Priority})
+	s.Same("the priorities", []int32{2000000, 1000000},
+		[]int32{*s.Run("hero").Status.Priority, *s.Run("batch").Status.Priority})
 	s.Later(2 * time.Second)
 	before, batch := s.Pods("hero"), s.Held("batch")
 	s.Lose(s.On("hero-1"))
@@ -79,8 +80,8 @@ func swapOntoALower(s *Teller, says string, phase rqv1.RunPhase, changes ...RunC
 	})
 }
 
-// classesComeAndGo has a Run name a class that does not exist: a condition says so until there is the class, whose value
-// follows.
+// classesComeAndGo has a Run name a class that does not exist: a condition says so until there is the class, whose
+// value follows.
 func classesComeAndGo(s *Teller) {
 	s.Nodes("d0", 1)
 	s.Fund("", Envelope("all", 100))

@@ -42,6 +42,9 @@ type Cluster struct {
 	said     map[string][]string
 	// worded is what events on nodes have told that is so still.
 	worded map[reconcile.NodeWord]bool
+	// rules are those by which nodes are judged.
+	rules nodeloss.Rules
+	judge judge
 	// stated are the conditions of Budgets, by name.
 	stated map[string][]metav1.Condition
 	// Crashes counts how often the process has died at a write.
@@ -58,7 +61,8 @@ func New(t story.T, s *story.Story) *Cluster {
 		t.Fatalf("%v", err)
 	}
 	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}, said: map[string][]string{},
-		stated: map[string][]metav1.Condition{}}
+		stated: map[string][]metav1.Condition{},
+		rules:  nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
 		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear, Worded: c.word}})
 	c.Takes, c.Silent, c.Admits, c.Unready = takes, true, admits, unready
@@ -68,6 +72,7 @@ func New(t story.T, s *story.Story) *Cluster {
 // boots tells a process that starts what is not among the objects of a sim.Cluster.
 func (c *Cluster) boots(b *book.Book) (more []func()) {
 	b.SetBrake(c.brakes)
+	c.judge.begin(c)
 	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
 		b.SetPriorityClass(name, c.classes[name])
 	}
@@ -161,7 +166,15 @@ func (c *Cluster) tell(kind, name, reason, note string) {
 }
 
 // Kill has another process begin.
-func (c *Cluster) Kill() { c.Crash(nil) }
+func (c *Cluster) Kill(meanwhile ...func()) {
+	for _, happens := range meanwhile {
+		happens()
+	}
+	c.Crash(nil)
+}
+
+// Hold has no pod be bound, or all again.
+func (c *Cluster) Hold(is bool) { c.Holds = is }
 
 // Until lets time pass event by event. What is so already is so before anybody works, as it is on a real cluster.
 func (c *Cluster) Until(check func() error) error {
@@ -200,6 +213,7 @@ func (c *Cluster) work() {
 			}
 		}
 	}
+	c.judge.look(c)
 	var err error
 	for c.Step(func() { err = c.Tick() }) {
 		c.Crashes++
@@ -229,26 +243,13 @@ func (c *Cluster) pass(end time.Time) {
 			next = at
 		}
 	}
+	if again := c.judge.again; !again.IsZero() && again.Before(next) {
+		next = again
+	}
 	if next.After(end) {
 		next = end
 	}
 	c.Pass(max(1, next.Sub(c.Now())))
-}
-
-// judge finds a node lost that says so itself, as the controller of nodes does, and has the controller of taints evict
-// those from it that do not tolerate what it has.
-func (c *Cluster) judge(node *corev1.Node) {
-	rules := nodeloss.Rules{Grace: c.Args.NodeLossGrace.Duration, Conditions: c.Args.LossConditions()}
-	reason, message, lost := rules.Evident(node)
-	if _, recorded := nodeloss.Recorded(node); lost && !recorded {
-		c.LoseFor(nodeloss.Verdict{Reason: reason, Message: message}, node.Name)
-		return
-	}
-	for i := range node.Spec.Taints {
-		if taint := &node.Spec.Taints[i]; taint.Effect == corev1.TaintEffectNoExecute && !lost {
-			c.EvictByTaint(node.Name, taint)
-		}
-	}
 }
 
 // known returns the object of a name, or an error.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -13,7 +14,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
 	"github.com/davidlangworthy/jobtree/pkg/brake"
-	"github.com/davidlangworthy/jobtree/pkg/nodeloss"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/test/story"
 )
@@ -111,6 +111,9 @@ func (c *Cluster) Change(object client.Object, change func()) error {
 		is.DeepCopyInto(o)
 		change()
 		c.SetPod(o.DeepCopy())
+	case *coordinationv1.Lease:
+		change()
+		c.judge.silence(c, o.Name)
 	case *corev1.ConfigMap:
 		change()
 		c.brakes = brake.Parse(o.Data)
@@ -118,23 +121,6 @@ func (c *Cluster) Change(object client.Object, change func()) error {
 	default:
 		return fmt.Errorf("nobody can change a %T here", o)
 	}
-	return nil
-}
-
-// changeNode changes a node. Whoever uncordons one that was lost has its kubelet end what terminates there.
-func (c *Cluster) changeNode(node *corev1.Node, change func()) error {
-	is, err := known(c.Nodes, "node", node.Name)
-	if err != nil {
-		return err
-	}
-	is.DeepCopyInto(node)
-	change()
-	c.SetNode(node.DeepCopy())
-	_, was := nodeloss.Recorded(is)
-	if _, recorded := nodeloss.Recorded(node); was && !recorded {
-		c.Revive(node.Name)
-	}
-	c.judge(node)
 	return nil
 }
 
@@ -168,6 +154,8 @@ func (c *Cluster) Delete(object client.Object, options ...client.DeleteOption) e
 		c.DeleteRun(name)
 	case *corev1.Pod:
 		return c.deletePod(name, options)
+	case *coordinationv1.Lease:
+		c.judge.hear(name)
 	case *schedulingv1.PriorityClass:
 		delete(c.classes, name)
 		c.Book.DropPriorityClass(name)
