@@ -149,7 +149,7 @@ func TestTwoRanksOfAGroupWithOneSpareAndAStep(t *testing.T) {
 			w.t.Fatalf("the ranks are on %v, and the spare was on %s", on, spare)
 		}
 		w.granted("run0", 16)
-		w.expect("run0", rqv1.RunRunning, "shrunk to 16 GPUs",
+		w.expect("run0", rqv1.RunRunning, "shrunk to 16 GPUs; short of free GPUs to grow to 32",
 			map[string]int{"NodeFailure": 2, "Swap": 1, "Shrink": 3, "open Swap Active": 2, "open Start Spare": 1})
 	})
 }

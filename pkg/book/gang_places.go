@@ -80,9 +80,9 @@ func (g *gang) notYet(message string) *plan.Refusal {
 // is.
 const unknown = "?"
 
-// evictors returns the nodes that ranks of a gang which have no other place yet avoid, for what has become of their pods
-// there within an hour before the rank's pod was made (R27). A gang of which nothing has a place is not that one any
-// more, and one that has no other room goes there all the same.
+// evictors returns the nodes that ranks of a gang which have no other place yet avoid, for what has become of their
+// pods there within an hour before the rank's pod was made (R27). A gang of which nothing has a place is not that one
+// any more, and one that has no other room goes there all the same.
 func (g *gang) evictors() (nodes []string) {
 	anywhere := func(*member) bool { return true } // what has succeeded is nowhere
 	if !g.started() && !g.touches(anywhere) || g.active.first() == nil {

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
@@ -37,23 +38,49 @@ func (e *grower) nextTry(next *earliest, swept time.Time) {
 	}
 }
 
-// cohort plans the pods that a gang lacks at a width, spares and all; nil when they do not fit or nobody pays.
-func (e *grower) cohort(g *gang, to int32, now time.Time) []plan.Assignment {
+// cohort plans the pods that a gang lacks at a width, spares and all; nil when they do not fit or nobody pays, and
+// which of the two.
+func (e *grower) cohort(g *gang, to int32, now time.Time) ([]plan.Assignment, rqv1.WidthLacks) {
 	domains, refusal := e.nodes.domainsOf(g)
 	pods := g.active.between(0, 1)
 	if refusal != nil || len(pods) == 0 || pods[0] == nil {
-		return nil
+		return nil, ""
 	}
 	d := g.full.At(int(to) / g.full.GPUsPerPod)
 	missing := g.lacks(d, domains)
 	if len(missing) == 0 {
-		return nil
+		return nil, ""
 	}
 	excluded := e.agenda.unintended(e.nodes.rejected(g, pods[0].pod), now) // its pods are alike but for their ranks
 	claim := g.claim(nil)
 	claim.Owed = e.agenda.debts.before(g, true)
-	assignments, _ := plan.Gang(e.fleet, e.accounts, d, claim, missing, excluded, now)
-	return assignments
+	assignments, refusal := plan.Gang(e.fleet, e.accounts, d, claim, missing, excluded, now)
+	switch {
+	case refusal == nil:
+		return assignments, ""
+	case refusal.AboutMoney():
+		return nil, rqv1.LacksMoney
+	}
+	return nil, rqv1.LacksGPUs
+}
+
+// lack notes why a gang does not grow, and has that be told.
+func (e *grower) lack(g *gang, what rqv1.WidthLacks) {
+	if g.nextWidth() > 0 && g.growthLacks() != what {
+		e.mail.reconcile(keyOf(g.run), lane.Date)
+	}
+	g.growth.lacks, g.growth.known = what, true
+}
+
+// growthLacks returns why a gang does not grow: as its status says, until this process has looked.
+func (g *gang) growthLacks() rqv1.WidthLacks {
+	switch {
+	case !g.started() || g.nextWidth() == 0 || g.growing() > 0:
+		return ""
+	case !g.growth.known:
+		return g.run.Status.Width.Lacks
+	}
+	return g.growth.lacks
 }
 
 // earmark takes the room and the money of a cohort's places on a fork, so that no two Runs are let grow into the same.
@@ -82,8 +109,12 @@ func (e *grower) letGrow(g *gang, was, to int32, fits bool, now time.Time) {
 func (e *grower) mayGrow(g *gang, was int32, now time.Time) bool {
 	to := g.nextWidth()
 	rests := now.Before(g.growth.rest) || g.growth.looked == e.improvements()
-	return to > 0 && (was == to || !rests) && e.steady(g) && !e.cuts.isCut(g) &&
-		e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
+	return to > 0 && (was == to || !rests) && e.steady(g) && !e.cuts.isCut(g) && e.hasRoom(g)
+}
+
+// hasRoom reports whether so many GPUs are free as a gang grows by.
+func (e *grower) hasRoom(g *gang) bool {
+	return e.fleet.FreeOf(g.full.Flavor) >= g.full.StepPods*g.full.GPUsPerPod
 }
 
 // takenBack returns the flavors of which a Run starts within the lead by what others have on loan: nobody grows into
@@ -188,16 +219,22 @@ func (e *grower) grow(now time.Time) bool {
 		case tries == 0:
 			all = false
 			continue
-		case !e.mayGrow(g, was, now) || contested()[g.full.Flavor]:
+		case !e.mayGrow(g, was, now):
+			if !e.hasRoom(g) {
+				e.lack(g, rqv1.LacksGPUs)
+			}
 			continue
-		case g.nextWidth() > g.run.Spec.Resources.TotalGPUs && takenBack()[g.full.Flavor]:
+		case contested()[g.full.Flavor],
+			g.nextWidth() > g.run.Spec.Resources.TotalGPUs && takenBack()[g.full.Flavor]:
+			e.lack(g, rqv1.LacksGPUs)
 			continue
 		default:
 			tries--
 			to = g.nextWidth()
 		}
-		places := e.cohort(g, to, now)
+		places, lacks := e.cohort(g, to, now)
 		if g.growing() == 0 {
+			e.lack(g, lacks)
 			e.letGrow(g, was, to, places != nil, now)
 		}
 		e.earmark(fork, g, places, now)

@@ -50,8 +50,8 @@ func (g *gang) goesOn() bool {
 	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended()
 }
 
-// keepOwn keeps what a rank has held whose pod has ended, with who pays for it, for the rank alone: others would have it
-// before its next pod is there.
+// keepOwn keeps what a rank has held whose pod has ended, with who pays for it, for the rank alone: others would have
+// it before its next pod is there.
 func (p *placement) keepOwn(g *gang, l *lease) {
 	index := l.part.Index
 	if g.hasOwn(index) || !p.nodes.stands(l.node) {

@@ -313,7 +313,8 @@ func (v *activations) prospectOf(g *gang) Prospect {
 	return Prospect{Promise: g.promise, Undated: undated, Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,
 		Brake: v.agenda.brakeOn(g), CalledOff: v.agenda.calledOffBy(g), GrowTo: g.growth.to,
-		Narrower: int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
+		GrowthLacks: g.growthLacks(),
+		Narrower:    int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Moved: g.movedRanks(), Died: v.nodes.deadRanks(g),
 		LastLoss: g.lastLoss(), Outlook: g.outlook()}
 }
@@ -343,6 +344,8 @@ type Prospect struct {
 	Stuck []Stuck
 	// GrowTo is the width in GPUs that the Run, which has started, is to grow to now; 0 when it is not to (R23).
 	GrowTo int32
+	// GrowthLacks is why a running Run does not grow to what it desires; empty where it does, or that is not known.
+	GrowthLacks rqv1.WidthLacks
 	// Narrower is the width in GPUs at which a running Run that has lost ranks could go on without more room; 0 when there
 	// is none (R27).
 	Narrower int32

@@ -148,6 +148,9 @@ func (p *prospect) dateCame() time.Time { return p.reservation.Spec.EarliestStar
 type growth struct {
 	// to is the width in GPUs that the gang is to grow to, until its status says so; 0 when it is not to.
 	to int32
+	// lacks is why it does not grow as it was last looked at, and known says that it was.
+	lacks rqv1.WidthLacks
+	known bool
 	// looked is the state of the world in which the gang was last found not to fit at its next width, and rest when it is
 	// worth another look.
 	looked int64

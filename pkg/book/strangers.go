@@ -91,8 +91,8 @@ func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	return &plan.Refusal{Reason: plan.Unsupported, WantedGPUs: gpus, ShortGPUs: gpus, Message: message}
 }
 
-// Flavors returns the types of GPU that people may mean, in order: those of nodes which are not left out, or are so only
-// until their devices are there.
+// Flavors returns the types of GPU that people may mean, in order: those of nodes which are not left out, or are so
+// only until their devices are there.
 func (b *Book) Flavors() []string {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

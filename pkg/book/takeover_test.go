@@ -55,7 +55,7 @@ func TestALostRankTakesGPUsOfALowerPriority(t *testing.T) {
 		"which names no class": {[]func(*rqv1.RunSpec){checkpointed}, rqv1.RunPending, "",
 			map[string]int{"PriorityPreempt": 2}},
 		"which can be narrower": {[]func(*rqv1.RunSpec){of("low"), ungrouped, elastic(1, 1)}, rqv1.RunRunning,
-			"shrunk to 8 GPUs", map[string]int{"Shrink": 1, "open Start Active": 1}},
+			"shrunk to 8 GPUs; short of free GPUs to grow to 16", map[string]int{"Shrink": 1, "open Start Active": 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {

@@ -25,9 +25,10 @@ func evicted(d *rqv1.RunDeath) bool {
 	return d.Sign == "EvictionByEvictionAPI" || d.Sign == "DeletionByTaintManager"
 }
 
-// Avoided returns the nodes that a rank is to avoid at an instant for what has become of its pods there, in order: those
-// that are blamed, and those from which it was evicted twice within ten minutes (R27). Those that have ended it or turned
-// it away twice within that time are shut as well: it does not go there even where there is no other, again and again.
+// Avoided returns the nodes that a rank is to avoid at an instant for what has become of its pods there, in order:
+// those that are blamed, and those from which it was evicted twice within ten minutes (R27). Those that have ended it
+// or turned it away twice within that time are shut as well: it does not go there even where there is no other, again
+// and again.
 func Avoided(deaths []rqv1.RunDeath, index int, at time.Time) (avoided, shut []string) {
 	for i := range deaths {
 		d := &deaths[i]

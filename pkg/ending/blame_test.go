@@ -24,10 +24,11 @@ func TestAvoided(t *testing.T) {
 		avoided []string
 		shut    []string
 	}{
-		"nothing happened":                {},
-		"people evicted it":               {deaths: []death{{"a", people, time.Minute}}},
-		"people, for two nodes":           {deaths: []death{{"a", people, 2 * time.Minute}, {"b", taint, time.Minute}}},
-		"people, again":                   {deaths: []death{{"a", people, 6 * time.Minute}, {"a", taint, time.Minute}}, avoided: []string{"a"}},
+		"nothing happened":      {},
+		"people evicted it":     {deaths: []death{{"a", people, time.Minute}}},
+		"people, for two nodes": {deaths: []death{{"a", people, 2 * time.Minute}, {"b", taint, time.Minute}}},
+		"people, again": {deaths: []death{{"a", people, 6 * time.Minute}, {"a", taint, time.Minute}},
+			avoided: []string{"a"}},
 		"people, again after ten minutes": {deaths: []death{{"a", people, 11 * time.Minute}, {"a", people, time.Minute}}},
 		"the node did":                    {deaths: []death{{"a", fault, time.Minute}}, avoided: []string{"a"}},
 		"the node did, an hour ago":       {deaths: []death{{"a", fault, time.Hour}}},

@@ -131,8 +131,14 @@ func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *W
 // it grows.
 func Beyond(run *rqv1.Run) string {
 	key, _ := KeyOf(run)
-	return fmt.Sprintf("%s runs with as many pods as there is room and money for, %d GPUs: another pod starts when "+
-		"Run %s can grow, or gets the place of one that is lost", key, grantedTo(run), run.Name)
+	what := "there is room and money for"
+	if w := run.Status.Width; w != nil && w.Lacks == rqv1.LacksMoney {
+		what = "Budgets allow"
+	} else if w != nil && w.Lacks == rqv1.LacksGPUs {
+		what = "there are GPUs for"
+	}
+	return fmt.Sprintf("%s runs with as many pods as %s, %d GPUs: another pod starts when Run %s can grow, or gets the "+
+		"place of one that is lost", key, what, grantedTo(run), run.Name)
 }
 
 func grantedTo(run *rqv1.Run) int32 {

@@ -32,6 +32,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	case s.phase == rqv1.RunRunning:
 		next.Width.Granted, next.Width.Growing = s.width.granted, s.width.growing
 		next.Width.Allocated, next.Width.Pending = allocated(s), change(s)
+		next.Width.Lacks = lacksToGrow(s)
 		next.Funding = fundingOf(s.facts)
 	}
 	setPodSize(next, s)
@@ -92,6 +93,14 @@ func allocated(s *situation) int32 {
 		}
 	}
 	return int32(gpus)
+}
+
+// lacksToGrow says what keeps the Run from growing to what it desires; empty where nothing does, or it changes.
+func lacksToGrow(s *situation) rqv1.WidthLacks {
+	if s.phase != rqv1.RunRunning || s.width.growing > 0 || s.width.granted >= s.facts.Run.Spec.Desired() {
+		return ""
+	}
+	return s.facts.GrowthLacks
 }
 
 // change says which change of width is under way; empty when none is.

@@ -209,15 +209,28 @@ func storyOfRunning(s *situation) (reason, message string) {
 		}
 		return "Replacing", message
 	case shrinks || said == reasonShrink && !grows:
-		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted)
+		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted) + growsNoFurther(s)
 	case grows || said == reasonGrow:
-		return reasonGrow, fmt.Sprintf("grew to %d GPUs", granted)
+		return reasonGrow, fmt.Sprintf("grew to %d GPUs", granted) + growsNoFurther(s)
 	case restarted != "" && swapped == "":
 		return reasonRestarted, restarted
 	case swapped != "":
 		return reasonSwapped, swapped
 	}
-	return "Started", fmt.Sprintf("bound %d GPUs", granted)
+	return "Started", fmt.Sprintf("bound %d GPUs", granted) + growsNoFurther(s)
+}
+
+// growsNoFurther says what the Run lacks to grow to what it desires, as a sentence that goes on; empty where it lacks
+// nothing.
+func growsNoFurther(s *situation) string {
+	desired := s.facts.Run.Spec.Desired()
+	switch lacksToGrow(s) {
+	case rqv1.LacksMoney:
+		return fmt.Sprintf("; short of what Budgets allow to grow to %d", desired)
+	case rqv1.LacksGPUs:
+		return fmt.Sprintf("; short of free GPUs to grow to %d", desired)
+	}
+	return ""
 }
 
 // missing returns the number of ranks without a bound pod.

@@ -42,8 +42,8 @@ func removeDeployment(t *testing.T) {
 	})
 }
 
-// TestManifestsInstall applies the whole installation as it is documented, and again and again, as upgrades do, once the
-// control plane has filled in what it fills in; also without --server-side.
+// TestManifestsInstall applies the whole installation as it is documented, and again and again, as upgrades do, once
+// the control plane has filled in what it fills in; also without --server-side.
 func TestManifestsInstall(t *testing.T) {
 	removeDeployment(t)
 	for _, mode := range []string{"--server-side", "--server-side", "--server-side=false", "--server-side"} {

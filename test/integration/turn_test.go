@@ -7,7 +7,8 @@ import (
 )
 
 // TestTurns has Runs whose turn comes soon, on one cluster with a short lead: where there is a quota, where others pay
-// for who is drawn, where other rules than those about GPUs keep a Run from nodes, and where rules about its own pods do.
+// for who is drawn, where other rules than those about GPUs keep a Run from nodes, and where rules about its own pods
+// do.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	arguments := led("3s")

@@ -20,6 +20,7 @@ func lifeStories() []Story {
 		{Name: "elastic-start", Play: elasticStart},
 		{Name: "narrower-start", Play: narrowerStart},
 		{Name: "grow-and-shrink", Play: growAndShrink},
+		{Name: "grow-as-budgets-allow", Play: growAsBudgetsAllow},
 		{Name: "loan-is-given-back", Play: loanIsGivenBack},
 		{Name: "growth-yields-to-a-promise", Args: soon("5s"), Play: growthYields},
 		{Name: "finished-runs-go", Args: map[string]any{"finishedRunTTL": "5s"}, Alone: "the scheduler is killed",
@@ -180,6 +181,22 @@ func growAndShrink(s *Teller) {
 		"bound 96 GPUs", "bound 96 GPUs, Grow to 128", "grew to 128 GPUs", "grew to 128 GPUs, Grow to 160",
 		"grew to 160 GPUs", "shrunk to 96 GPUs, Shrink to 96", "shrunk to 96 GPUs",
 	}, s.Said("train"))
+}
+
+// growAsBudgetsAllow has a Run desire more than its Budget allows, and then more than nodes have: it says what it
+// lacks.
+func growAsBudgetsAllow(s *Teller) {
+	s.Nodes("d0", 3)
+	s.Fund("", Envelope("all", 16))
+	s.Submit("train", 8, InPods(8), Elastic(8, 32, 8))
+	s.Says("train", rqv1.RunRunning, "grew to 16 GPUs; short of what Budgets allow to grow to 32")
+	s.Width("train", rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 16, Allocated: 16, Lacks: rqv1.LacksMoney})
+	s.Fund("", Envelope("all", 64))
+	s.Says("train", rqv1.RunRunning, "grew to 24 GPUs; short of free GPUs to grow to 32")
+	s.Width("train", rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 24, Allocated: 24, Lacks: rqv1.LacksGPUs})
+	s.Node("d0-3", "d0")
+	s.Says("train", rqv1.RunRunning, "grew to 32 GPUs")
+	s.Width("train", rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 32, Allocated: 32})
 }
 
 // loanIsGivenBack has a Run grow to four times its total on an idle fleet. A Run that comes then starts within the
