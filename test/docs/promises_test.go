@@ -1,0 +1,98 @@
+package docs
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// promise is something that people and scripts match: a label of pods, a reason, or the words of a message.
+type promise struct {
+	// words are what they match.
+	words string
+	// page says so to users.
+	page string
+	// code is where the words come from: a file, and a piece of it, which is the words if it is empty.
+	code, piece string
+	// test shows it: a file and a function of it, in which seen stands, which is the words if it is empty.
+	test, seen string
+}
+
+const (
+	apiLabels  = "pkg/apis/rq/v1/groupversion.go"
+	apiLeases  = "pkg/apis/rq/v1/lease_types.go"
+	apiTimes   = "pkg/apis/rq/v1/reservation_types.go"
+	ranksKnow  = "test/story/told_life.go#ranksKnow"
+	wider      = "test/story/told_life.go#growAndShrink"
+	fillsSpare = "test/story/told_opportunistic.go#fillAndSwap"
+	swapsOnA   = "test/story/told_cuts.go#swapsOnA"
+	remedies   = "pkg/resolver/remedies.go"
+	remedied   = "pkg/resolver/remedies_test.go#TestRemedies"
+	lottery    = "test/story/told_cuts.go#lotteryAfterABudgetCut"
+	sponsored  = "test/integration/money_examples_test.go#TestSponsorPays"
+)
+
+// promises are what the documentation promises to whoever looks for exactly these words.
+var promises = []promise{
+	{"rq.davidlangworthy.io/run", "researchers.md", apiLabels, `LabelRun = GroupName + "/run"`, ranksKnow, "JOBTREE_RUN"},
+	{"rq.davidlangworthy.io/role", "researchers.md", apiLabels, `LabelRole = GroupName + "/role"`,
+		"test/integration/groups_life_test.go#TestAJobHasSpares", "LabelRole"},
+	{"rq.davidlangworthy.io/index", "researchers.md", apiLabels, `LabelIndex = GroupName + "/index"`,
+		"test/integration/groups_life_test.go#TestAJobHasSpares", "LabelIndex"},
+	{"rq.davidlangworthy.io/group-index", "researchers.md", apiLabels, `LabelGroupIndex = GroupName + "/group-index"`,
+		ranksKnow, "LabelGroupIndex"},
+	{"rq.davidlangworthy.io/cohort", "researchers.md", apiLabels, `LabelCohort = GroupName + "/cohort"`, ranksKnow,
+		"LabelCohort"},
+	{"Borrowed", "opportunistic.md", apiLeases, `RoleBorrowed LeaseRole = "Borrowed"`,
+		"test/story/told_opportunistic.go#Borrowed", ""},
+	{"ReclaimedBySpare", "opportunistic.md", apiLeases, "", fillsSpare, ""},
+	{"Swap", "failures.md", apiLeases, `= "Swap"`, swapsOnA, ""},
+	{"NodeFailure", "failures.md", apiLeases, `= "NodeFailure"`, swapsOnA, ""},
+	{"Shrink", "concepts.md", apiLeases, `= "Shrink"`, wider, ""},
+	{"Grow", "concepts.md", apiLeases, `ReasonGrow`, "pkg/book/grow_test.go#TestARunGrowsStepByStep", "ReasonGrow"},
+	{"RandomPreempt", "concepts.md", apiLeases, `= "RandomPreempt"`, lottery, ""},
+	{"DropSpare", "concepts.md", apiLeases, `= "DropSpare"`, "test/story/told_room.go#sparesDroppedFirst", ""},
+	{"PriorityPreempt", "hotswap.md", apiLeases, `= "PriorityPreempt"`,
+		"test/integration/hotswap_test.go#TestHotSwapOfJobSets", "ClosedPriorityPreempt"},
+	{"swapped to spare after node failure", "failures.md", "pkg/lifecycle/story.go", "swapped to spare %s", swapsOnA, ""},
+	{"bound 96 GPUs", "examples.md", "pkg/lifecycle/story.go", "bound %d GPU", wider, ""},
+	{"grew to 128 GPUs", "examples.md", "pkg/lifecycle/story.go", "grew to %d GPU", wider, ""},
+	{"Grow to 160", "examples.md", "pkg/lifecycle/status.go", "Grow to %d", wider, ""},
+	{"shrunk to 96 GPUs", "examples.md", "pkg/lifecycle/story.go", "shrunk to %d GPU", wider, ""},
+	{"GPUs exhausted for requested width", "troubleshooting.md", "pkg/plan/money.go", "", sponsored, ""},
+	{"BorrowLimit", "reservations.md", "pkg/plan/refusal.go", "", sponsored, ""},
+	{"it does not lend to", "troubleshooting.md", "pkg/budget/cover.go", "",
+		"pkg/budget/limit_test.go#TestSponsorsThatDoNotLend", ""},
+	{"borrowedGPUs", "examples.md", "pkg/apis/rq/v1/funding_types.go", "", sponsored, "awaitFunding"},
+	{"cluster short by", "examples.md", "pkg/lifecycle/publish.go", "", "test/story/told_sizes.go#oneSpareIsOnePod", ""},
+	{"Drop spares in scope", "reservations.md", remedies, "", remedied, ""},
+	{"Shrink elastic runs by step size", "reservations.md", remedies, "", remedied, ""},
+	{"Run fair lottery if deficit remains", "reservations.md", remedies, "", remedied, ""},
+	{"conservative", "reservations.md", apiTimes, `= "conservative"`, lottery, "ConfidenceConservative"},
+	{"window-aligned", "examples.md", apiTimes, `= "window-aligned"`, "test/story/told_turns.go#windowOpens",
+		"ConfidenceWindowAligned"},
+	{"countdownSeconds", "examples.md", apiTimes, "", "test/story/told_turns.go#windowOpens", "CountdownSeconds"},
+	{"AtRisk", "reservations.md", "pkg/apis/rq/v1/run_conditions.go", "", "test/story/told_backfill.go#risk",
+		"ConditionAtRisk"},
+	{"DeletionByJobtree", "workloads.md", "pkg/controllers/pods.go", "", "test/integration/groups_life_test.go#seen", ""},
+}
+
+// TestPromises holds what people match against where it is said, where it comes from and the test that shows it.
+func TestPromises(t *testing.T) {
+	for _, p := range promises {
+		t.Run(p.words, func(t *testing.T) {
+			if !strings.Contains(read(t, "docs/"+p.page), p.words) {
+				t.Errorf("docs/%s does not say it", p.page)
+			}
+			if piece := cmp.Or(p.piece, p.words); !strings.Contains(read(t, p.code), piece) {
+				t.Errorf("%s has no %q", p.code, piece)
+			}
+			file, name, _ := strings.Cut(p.test, "#")
+			body := regexp.MustCompile(`(?ms)^func (?:\([^)]*\) )?` + name + `\(.*?^}`).FindString(read(t, file))
+			if seen := cmp.Or(p.seen, p.words); !strings.Contains(body, seen) {
+				t.Errorf("%s has no function %s with %q", file, name, seen)
+			}
+		})
+	}
+}
