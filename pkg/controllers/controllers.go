@@ -60,8 +60,11 @@ func NewClient(config *rest.Config) (client.WithWatch, error) {
 	return c, nil
 }
 
-// New returns controllers that do nothing until they are started.
+// New returns controllers that do nothing until they are started. All fields of the options are required.
 func New(o Options) (*Controllers, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
 	told := newReporter(o.EventsClient, o.Clock, o.Name)
 	o.events, o.doubt = told, newClockDoubt(o.Clock)
 	w := newWatches(o.Client, o.Kube)

@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"fmt"
+	"strings"
+
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/events"
@@ -32,4 +35,26 @@ type Options struct {
 	// events makes events, and doubt is whether the clock may be ahead: New sees to both.
 	events events.EventRecorder
 	doubt  *clockDoubt
+}
+
+// complete is an error that names what controllers cannot do without and is not there: they would stop the whole process
+// once they need it.
+func (o *Options) complete() error {
+	var missing []string
+	for _, is := range []struct {
+		name  string
+		there bool
+	}{
+		{"Args", o.Args != nil}, {"Book", o.Book != nil}, {"Kube", o.Kube != nil}, {"Client", o.Client != nil},
+		{"Shared", o.Shared != nil}, {"EventsClient", o.EventsClient != nil}, {"Name", o.Name != ""},
+		{"Clock", o.Clock != nil}, {"Holds", o.Holds != nil},
+	} {
+		if !is.there {
+			missing = append(missing, is.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("controllers lack %s", strings.Join(missing, ", "))
+	}
+	return nil
 }

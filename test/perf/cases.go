@@ -80,6 +80,7 @@ var sizes = map[string]size{
 		workloads: []workload{
 			{singles + "10x1", both},
 			{"TopologyGangs/3x4", all},
+			{"TopologyGangs/2x10", both},
 			{"Gangs/3x3", both},
 		},
 		plannerTime: "1x",

@@ -77,8 +77,8 @@ func newJobtree(ctx context.Context, raw runtime.Object, handle fwk.Handle) (fwk
 	}
 	known, clock := book.New(args), clock.RealClock{}
 	c, err := controllers.New(controllers.Options{
-		Args: args, Book: known, Kube: handle.ClientSet(), Client: client, Shared: handle.SharedInformerFactory(),
-		Name: "jobtree", Clock: clock, Holds: func() bool { return true },
+		Args: args, Book: known, Kube: handle.ClientSet(), EventsClient: handle.ClientSet(), Client: client,
+		Shared: handle.SharedInformerFactory(), Name: "jobtree", Clock: clock, Holds: func() bool { return true },
 	})
 	if err != nil {
 		return nil, err
