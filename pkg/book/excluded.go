@@ -82,6 +82,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 		return
 	}
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
+	t.sayWhy(refusal, pod)
 	rejection := t.rejection(g, barred, now)
 	if rejection == nil {
 		return
@@ -164,10 +165,7 @@ func (t *nodeTable) servedBy(g *gang) map[string]serving {
 }
 
 // admits reports whether a pod may go to a node by what both say.
-func admits(node *corev1.Node, pod *corev1.Pod) bool {
-	ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node)
-	return ok && err == nil && tolerates(pod, node)
-}
+func admits(node *corev1.Node, pod *corev1.Pod) bool { return whyBarred(node, pod) == "" }
 
 // tolerates reports whether no taint of a node keeps a pod off it.
 func tolerates(pod *corev1.Pod, node *corev1.Node) bool {

@@ -28,6 +28,7 @@ func (v *activations) retell(s *study) {
 	}
 	is := *fresh
 	is.Spare, is.Grow = was.Spare, was.Grow
+	v.nodes.sayWhy(&is, g.model())
 	switch {
 	case s.promise == nil:
 		is.Without(v.future.rejection(s))

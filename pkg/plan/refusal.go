@@ -77,6 +77,8 @@ type Refusal struct {
 	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short
 	// beside them, and NodesRejected only where nothing is.
 	Rejected *Rejection
+	// Excluded is a node with room that the pods may not use, the first by name; empty where there is none.
+	Excluded string
 	// Advice is who was asked to pay, and what would help; nil until it is asked for.
 	Advice *Advice
 	// Message is the sentence for people.
@@ -122,6 +124,11 @@ func (r *Refusal) Without(rejected *Rejection) {
 	}
 	r.Message = fmt.Sprintf("%s; %s rejected by other scheduling rules, such as %s: %s", r.Message, what, rejected.Node,
 		rejected.Rule)
+}
+
+// Because says of a refusal why the node that it names as excluded is.
+func (r *Refusal) Because(why string) {
+	r.Message = fmt.Sprintf("%s, such as %s: %s", r.Message, r.Excluded, why)
 }
 
 // SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second,
@@ -205,7 +212,7 @@ func TooWide(d Demand, gpus int) *Refusal {
 func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	r := &Refusal{
 		Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: s.WantedGPUs, ShortGPUs: s.ShortGPUs, Domain: s.Domain,
-		Message: s.String(),
+		Message: s.String(), Excluded: s.ExcludedNode,
 	}
 	switch s.Kind {
 	case topology.UnknownFlavor:

@@ -13,7 +13,8 @@ func (f *Fleet) unknownFlavor(r *Request) *Shortfall {
 
 // shortfall says why p has no solution: first what could never fit, then what does not fit now, then who cannot pay.
 func (f *Fleet) shortfall(r *Request, s *flavorNodes, p *problem) *Shortfall {
-	out := &Shortfall{Flavor: r.Flavor, WantedGPUs: r.pods() * r.GPUsPerPod, ExcludedGPUs: r.excludedGPUs(s)}
+	out := &Shortfall{Flavor: r.Flavor, WantedGPUs: r.pods() * r.GPUsPerPod}
+	out.exclude(r, s)
 	if out.never(s, p) {
 		return out
 	}
@@ -147,21 +148,23 @@ func (d *draft) parts() []part {
 	return out
 }
 
-// excludedGPUs counts the free GPUs that the request could use if any node did.
-func (r *Request) excludedGPUs(s *flavorNodes) int {
-	gpus := 0
+// exclude counts the free GPUs that the request could use if every node did: pieces smaller than a pod are of no use
+// wherever they are.
+func (out *Shortfall) exclude(r *Request, s *flavorNodes) {
 	if !r.choosy() {
-		return 0
+		return
 	}
 	for _, b := range s.domains {
 		for _, n := range b.nodes {
 			if n.pool == nil {
 				continue
 			}
-			if pods := r.room(n); pods < max(1, n.free()/r.GPUsPerPod) {
-				gpus += n.free() - pods*r.GPUsPerPod
+			if pods := n.free()/r.GPUsPerPod - r.room(n); pods > 0 {
+				out.ExcludedGPUs += pods * r.GPUsPerPod
+				if out.ExcludedNode == "" || n.Name < out.ExcludedNode {
+					out.ExcludedNode = n.Name
+				}
 			}
 		}
 	}
-	return gpus
 }

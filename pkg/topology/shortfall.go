@@ -40,8 +40,10 @@ type Shortfall struct {
 	// much of it; "" when groups are not confined or no domain has any room.
 	Domain     string
 	DomainGPUs int
-	// ExcludedGPUs are free on schedulable nodes that the request excluded.
+	// ExcludedGPUs are free on schedulable nodes that the request excluded, in pieces that its pods could use, and
+	// ExcludedNode is the first of these nodes by name.
 	ExcludedGPUs int
+	ExcludedNode string
 }
 
 // String is the shortfall in a sentence, without a full stop.
