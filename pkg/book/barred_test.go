@@ -21,10 +21,11 @@ func TestWhoMayNotUseANodeIsToldWhy(t *testing.T) {
 		changes []func(*rqv1.RunSpec)
 		want    string
 	}{
-		"taint": {6, nil, "8 H100-80GB GPUs are needed, and 0 fit now: short by 8; 8 more GPUs are free on nodes that these " +
-			"pods may not use, such as n0: untolerated taint nvidia.com/gpu:NoSchedule"},
+		"taint": {6, nil, "8 H100-80GB GPUs are needed, and 0 fit now: short by 8; 8 more GPUs are free on nodes that " +
+			"these pods may not use, such as n0: untolerated taint nvidia.com/gpu:NoSchedule"},
 		"selector": {6, []func(*rqv1.RunSpec){pool}, "such as n0: untolerated taint nvidia.com/gpu:NoSchedule"},
-		"both":     {0, []func(*rqv1.RunSpec){pool}, "16 more GPUs are free on nodes that these pods may not use, such as n0: "},
+		"both": {0, []func(*rqv1.RunSpec){pool},
+			"16 more GPUs are free on nodes that these pods may not use, such as n0: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {

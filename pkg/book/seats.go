@@ -135,10 +135,7 @@ func (s *seating) besides(g *gang) amounts {
 func (s *seating) requestsOf(pod *corev1.Pod) amounts {
 	out := amounts{}
 	for resource, quantity := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
-		n := quantity.Value()
-		if resource == corev1.ResourceCPU {
-			n = quantity.MilliValue()
-		}
+		n := amountOf(resource, quantity)
 		if n > 0 && !s.args.GPUResource.Counts(resource) {
 			out[resource] = n
 		}

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Resources are the extended resources that are counted as GPUs. A node has one of them.
@@ -73,8 +75,7 @@ func (r Resources) Counts(resource corev1.ResourceName) bool {
 func (r Resources) Sum(of corev1.ResourceList) int {
 	sum := 0
 	for _, name := range r {
-		quantity := of[corev1.ResourceName(name)]
-		sum += int(quantity.Value())
+		sum += rank.Count(of[corev1.ResourceName(name)])
 	}
 	return sum
 }

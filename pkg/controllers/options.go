@@ -37,8 +37,8 @@ type Options struct {
 	doubt  *clockDoubt
 }
 
-// complete is an error that names what controllers cannot do without and is not there: they would stop the whole process
-// once they need it.
+// complete is an error that names what controllers cannot do without and is not there: they would stop the whole
+// process once they need it.
 func (o *Options) complete() error {
 	var missing []string
 	for _, is := range []struct {

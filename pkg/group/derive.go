@@ -12,6 +12,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // Rules are what the configuration says.
@@ -101,6 +102,11 @@ func Derive(o *Observed) Derived {
 	}
 	if shape.mixed != "" {
 		out.Problem = fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
+		return out
+	}
+	if perPod > topology.MaxGPUsPerNode {
+		out.Problem = fmt.Sprintf("each pod of %s asks for %d GPUs or more, and a node may have %d at most", o.Key, perPod,
+			topology.MaxGPUsPerNode)
 		return out
 	}
 	if gpus := int64(shape.Ranks) * int64(perPod); gpus > maxPods {

@@ -2,6 +2,7 @@ package group
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -70,7 +71,7 @@ func exclusive(annotations map[string]string) bool {
 // atLeast is the shape by a number of pods, whatever they ask for.
 func atLeast(object map[string]any, path ...string) Shape {
 	n, _, _ := unstructured.NestedInt64(object, path...)
-	return Shape{Least: int(max(n, 0))}
+	return Shape{Least: int(min(max(n, 0), math.MaxInt32))}
 }
 
 // inParts is the shape by Jobs: as many ranks as pods with GPUs run at a time.
@@ -88,7 +89,8 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		if c := job.Spec.Completions; c != nil {
 			size = min(size, int(*c))
 		}
-		if size <= 0 || job.Replicas <= 0 {
+		copies := min(job.Replicas, math.MaxInt32)
+		if size <= 0 || copies <= 0 {
 			continue
 		}
 		if first == nil {
@@ -102,14 +104,15 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		} else if s.within != job.Within {
 			s.within = ""
 		}
-		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: job.Replicas})
-		s.Ranks += size * job.Replicas
+		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: copies})
+		all := min(size*copies, math.MaxInt32) // which is too many, however many more there are
+		s.Ranks = min(s.Ranks+all, math.MaxInt32)
 		switch {
 		case job.Later:
 		case job.Led:
-			s.First += job.Replicas
+			s.First = min(s.First+copies, s.Ranks)
 		default:
-			s.First += size * job.Replicas
+			s.First = min(s.First+all, s.Ranks)
 		}
 	}
 	s.Least, s.apart = s.Ranks, true

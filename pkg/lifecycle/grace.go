@@ -21,6 +21,12 @@ func graceOf(spec *corev1.PodSpec) int64 {
 	return corev1.DefaultTerminationGracePeriodSeconds
 }
 
+// secondsOf is a number of seconds as a duration, a hundred years at most: what people write may be any number.
+func secondsOf(n int64) time.Duration {
+	const most = 100 * 365 * 24 * 3600
+	return time.Duration(min(max(n, -most), most)) * time.Second
+}
+
 // longestGrace is the most that any pod has to end: what it may be made with, or a notice period where that is longer.
 func (r *Rules) longestGrace() int64 {
 	return max(wholeSeconds(r.MaxGracePeriod), wholeSeconds(r.NoticePeriod))

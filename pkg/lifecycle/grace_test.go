@@ -149,3 +149,18 @@ func TestPodsHaveNoFinalizers(t *testing.T) {
 		}
 	}
 }
+
+// TestNoGraceOverflows: however long a pod may take to end by what people write, it is not taken for having ended.
+func TestNoGraceOverflows(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, seconds := range []int64{600, 9223372037, 1<<63 - 1} {
+		gone := metav1.NewTime(now.Add(10 * time.Minute))
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &gone, DeletionGracePeriodSeconds: &seconds}}
+		if !toldBefore(pod, now.Add(time.Second)) {
+			t.Errorf("a pod with %d seconds to end was told to go only after it had been", seconds)
+		}
+		if d := secondsOf(seconds); d < 0 || d/time.Second != time.Duration(min(seconds, 100*year)) {
+			t.Errorf("%d seconds are %v", seconds, d)
+		}
+	}
+}

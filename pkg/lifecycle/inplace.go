@@ -23,7 +23,7 @@ func endedInPlace(s *situation) []Deletion {
 		case !s.endsInPlace(&d), told && !s.facts.Now.Before(by.Add(overdue)):
 			out = append(out, d)
 		case !told:
-			d.By = s.facts.Now.Add(time.Duration(graceOf(&d.Pod.Spec)) * time.Second).Truncate(time.Second)
+			d.By = s.facts.Now.Add(secondsOf(graceOf(&d.Pod.Spec))).Truncate(time.Second)
 			out = append(out, d)
 		}
 	}

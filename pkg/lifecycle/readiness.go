@@ -84,7 +84,7 @@ func toldBefore(pod *corev1.Pod, at time.Time) bool {
 		grace = ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
 	}
 	// The API server tells whole seconds.
-	return told && by.Add(-time.Duration(grace)*time.Second).Before(at.Truncate(time.Second))
+	return told && by.Add(-secondsOf(grace)).Before(at.Truncate(time.Second))
 }
 
 // lateEnd returns how a rank ended that was not ready by its deadline; false for any other.

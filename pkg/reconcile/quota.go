@@ -51,7 +51,10 @@ func amountsIn(list string) map[string]int64 {
 	for _, item := range strings.Split(list, ",") {
 		what, amount, _ := strings.Cut(strings.TrimSpace(item), "=")
 		if quantity, err := resource.ParseQuantity(amount); err == nil {
-			out[what] = quantity.MilliValue()
+			out[what] = math.MaxInt64
+			if quantity.CmpInt64(math.MaxInt64/1000) < 0 {
+				out[what] = quantity.MilliValue()
+			}
 		}
 	}
 	return out

@@ -97,7 +97,8 @@ func TestShortfall(t *testing.T) {
 			"8 H100 GPUs are needed, and 0 fit now: short by 8",
 		}, {
 			"pieces on excluded nodes", sketch("west/a n1=8-1 n2=8-2 n3=8-4"),
-			Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(3, 1), Excluded: func(node string) bool { return node != "n3" }},
+			Request{Flavor: "H100", GPUsPerPod: 4, Groups: groups(3, 1),
+				Excluded: func(node string) bool { return node != "n3" }},
 			Shortfall{Kind: NoRoom, Flavor: "H100", WantedGPUs: 12, PlaceableGPUs: 4, ShortGPUs: 8, ExcludedGPUs: 8,
 				ExcludedNode: "n1"},
 			"12 H100 GPUs are needed, and 4 fit now: short by 8; 8 more GPUs are free on nodes that these pods may not use",

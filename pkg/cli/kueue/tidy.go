@@ -76,12 +76,15 @@ func (t *translation) tidy(o *unstructured.Unstructured, metadata map[string]any
 	}
 }
 
+// mostSeconds is the longest maxDuration that a Run may have: 999999 hours.
+const mostSeconds = 999999 * 3600
+
 // replace says in jobtree's words what a label or annotation of Kueue's says, or tells what to do in its place.
 func (t *translation) replace(o *unstructured.Unstructured, key, value string, said map[string]string) {
 	seconds, err := strconv.Atoi(value)
 	switch {
 	case slices.Contains(silent, key):
-	case key == Prefix+"max-exec-time-seconds" && err == nil && seconds > 0:
+	case key == Prefix+"max-exec-time-seconds" && err == nil && seconds > 0 && seconds <= mostSeconds:
 		said[rqv1.AnnotationMaxDuration] = (time.Duration(seconds) * time.Second).String()
 	case key == Prefix+"priority-class" && t.PriorityClass != "":
 		t.note(o, "%s: %s is left out: PriorityClass %s orders it among the workloads of its owner alone", key, value,

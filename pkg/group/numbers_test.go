@@ -1,0 +1,56 @@
+package group
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// TestNoNumberOverflows: whatever numbers people write in pods and in what makes them, the group is told that it is too
+// large: no Run stands for what is left of a number that passed what can be counted.
+func TestNoNumberOverflows(t *testing.T) {
+	pods := func(gpus int64, words ...string) (out []*corev1.Pod) {
+		for i := range 4 {
+			out = append(out, podOf(fmt.Sprintf("p%d", i), gpus, append([]string{rqv1.AnnotationOwner + "!", "org:team",
+				rqv1.AnnotationGroup + "!", "g", rqv1.AnnotationGroupSize + "!", "4"}, words...)...))
+		}
+		return out
+	}
+	jobSet := func(replicas, parallelism string) string {
+		job := "{name: %s, replicas: " + replicas + ", template: {spec: {parallelism: " + parallelism + ", completions: " +
+			parallelism + ", template: {spec: {containers: [{resources: {limits: {nvidia.com/gpu: 8}}}]}}}}}"
+		return "{kind: JobSet, spec: {replicatedJobs: [" + fmt.Sprintf(job, "a") + ", " + fmt.Sprintf(job, "b") + "]}}"
+	}
+	part := []*corev1.Pod{ofJobSet("p", 8, "a", "0", "0")}
+	const noNumber, tooMany = "is not a number of GPUs", "and a Run may have 1000000 at most"
+	for name, c := range map[string]struct {
+		pods   []*corev1.Pod
+		object string
+		want   string
+	}{
+		"quantities":           {pods(1<<62 + 2), "{}", "asks for 1048576 GPUs or more, and a node may have 1024 at most"},
+		"quantities that wrap": {pods(1 << 62), "{}", "and a node may have 1024 at most"},
+		"more than a node":     {pods(2048), "{}", "asks for 2048 GPUs or more"},
+		"group-gpus":           {pods(8, rqv1.AnnotationGroupGPUs+"!", "9223372036854775808"), "{}", noNumber},
+		"min-width":            {pods(8, rqv1.AnnotationMinWidth+"!", "4294967304"), "{}", noNumber},
+		"spares":               {pods(8, rqv1.AnnotationSpares+"!", "18446744073709551624"), "{}", noNumber},
+		"max-duration":         {pods(8, rqv1.AnnotationMaxDuration+"!", "99999999999h"), "{}", "max-duration"},
+		"minCount": {[]*corev1.Pod{ofGang("p", 8)},
+			"{kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 4611686018427387904}}}}", tooMany},
+		"replicas":              {part, jobSet("4611686018427387904", "1"), tooMany},
+		"replicas, parallelism": {part, jobSet("4294967296", "2147483647"), tooMany},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := &Observed{Rules: testRules, Key: Of(c.pods[0]).Key, Pods: c.pods, Types: []string{"H100"},
+				Object: objectOf(t, c.object)}
+			d := Derive(o)
+			if d.Spec != nil || !strings.Contains(d.Problem, c.want) {
+				t.Errorf("%+v, waits %q, problem %q, which lacks %q", d.Spec, d.Waits, d.Problem, c.want)
+			}
+		})
+	}
+}
