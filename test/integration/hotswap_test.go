@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -190,4 +191,39 @@ func (s *site) moveOn(run, job string, jobs int) {
 	if got := s.closures(run); got[rqv1.ClosedUnwound] > unwound {
 		s.t.Errorf("the JobSet has been requeued: its Leases are closed as %v", got)
 	}
+}
+
+// TestExclusiveDomainsAreOthers has the Jobs of a JobSet ask for node pools of their own where groups stay within other
+// domains, each of which has nodes of two pools: it does not start in part, it is told which rule keeps it from
+// starting, and a plan says which label was meant.
+func TestExclusiveDomainsAreOthers(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 0, 0, 64)
+	s.mayUse(s.owner)
+	var nodes []corev1.Node
+	for d := range 2 {
+		for n := range 2 {
+			node := s.node(fmt.Sprintf("d%d-%d", d, n), fmt.Sprintf("d%d", d))
+			node.Labels["cloud.google.com/gke-nodepool"] = fmt.Sprintf("%s-pool-%d", s.namespace, n)
+			nodes = append(nodes, *node)
+		}
+	}
+	s.load(nodes...)
+	js := s.jobSetOf("train", 1, exclusiveTopology, "cloud.google.com/gke-nodepool")
+	text, err := json.Marshal(js.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const advice = "set fabricLevel to cloud.google.com/gke-nodepool if its domains are others"
+	if out := mustCommand(t, s.ControlPlane, string(text), "runs plan -f -"); !strings.Contains(out, advice) {
+		t.Errorf("a plan does not say %q:\n%s", advice, out)
+	}
+	s.create(js)
+	run := s.jobSetRun("train")
+	s.awaitRefusal(run, "NodesRejected", "node(s) didn't match pod affinity rules")
+	if err := s.holdsNothing(run); err != nil {
+		t.Error(err)
+	}
+	s.settled()
+	s.remove(js)
 }
