@@ -126,7 +126,7 @@ func TestHotSwapOfJobSets(t *testing.T) {
 	}
 	for command, words := range map[string][]string{
 		"list -o wide": {"2000000 (high-prior-job)", "1000000 (low-prior-job)"},
-		"explain " + low: {"PriorityPreempt", "for a lost rank of Run " + s.namespace + "/" + high,
+		"explain " + low: {"PriorityPreempt", "for a lost rank of Run " + s.namespace + "/JobSet/" + hero.GetName(),
 			"priority 1000000 (low-prior-job)"},
 	} {
 		said := s.runs(command + " -n " + s.namespace)
