@@ -90,51 +90,35 @@ func (s *site) staysLost(node string) {
 	throughout(s.t, 8*time.Second, "the node is somebody else's", func() error { return s.isLost(node) })
 }
 
-// healthCluster is a cluster with the defaults of signs of health, and a grace that a busy machine does not exceed.
-func healthCluster(t *testing.T) *cluster {
-	t.Helper()
-	c := clusterForMany(t, withoutElection, map[string]any{"nodeLossGrace": "2m"})
-	(&site{cluster: c, t: t}).startScheduler()
-	return c
-}
-
 // TestANodeIsBackWhenItsSignIsGone has nobody but the scheduler cordon a node: it is used again without anybody's help,
 // also if the scheduler is killed as soon as it has recorded the loss, and again when the sign is gone. A cordon of
-// somebody else's stays.
+// somebody else's stays. What becomes of the node is told on it.
 func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 	t.Parallel()
-	for name, killed := range map[string]bool{"alive": false, "killed": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := newSite(t, healthCluster(t), 1, 4, 100)
-			lost := s.brokenUnder(func(node string) {
-				s.says(node, fellOff, corev1.ConditionTrue)
-				if killed {
-					eventually(t, "the node's record", func() error { return s.isLost(node) })
-					s.killed()
-					s.startScheduler()
-				}
-			})
-			if !killed { // whoever is killed may have told nobody
-				s.awaitEvent("Node", lost, "Lost")
-			}
-			s.staysLost(lost)
-			if killed {
-				s.killed()
-			}
-			s.says(lost, fellOff, corev1.ConditionFalse)
-			if killed {
-				s.startScheduler()
-				s.killAfter(5 * time.Second) // about when the node is to be given back
-			}
-			s.awaitUsed(lost)
-			if killed {
-				s.cordonedAnew(lost)
-			} else {
-				s.awaitEvent("Node", lost, "GivenBack")
-			}
-		})
-	}
+	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": "2m"}), 1, 4, 100)
+	s.startScheduler()
+	node := s.brokenUnder(func(node string) {
+		s.says(node, fellOff, corev1.ConditionTrue)
+		eventually(t, "the node's record", func() error { return s.isLost(node) })
+		s.killed()
+		s.startScheduler()
+	})
+	s.staysLost(node)
+	s.killed()
+	s.says(node, fellOff, corev1.ConditionFalse)
+	s.startScheduler()
+	s.killAfter(5 * time.Second) // about when the node is to be given back
+	s.awaitUsed(node)
+	s.cordonedAnew(node)
+
+	s.submit("last", 8, inPods(8))
+	s.await("last", rqv1.RunRunning, "bound 8 GPUs")
+	s.says(node, fellOff, corev1.ConditionTrue)
+	s.awaitEvent("Node", node, "Lost") // whoever is killed may have told nobody
+	s.says(node, fellOff, corev1.ConditionFalse)
+	s.awaitEvent("Node", node, "GivenBack")
+	eventually(t, "the node is to be as any other", func() error { return s.isBack(node) })
+	s.settled()
 }
 
 func (s *site) killed() {

@@ -20,6 +20,7 @@ func signStories() []Story {
 		{Name: "nvsentinel-cordons-first", Play: func(s *Teller) { nvsentinel(s, true, false) }},
 		{Name: "nvsentinel-finds-it-cordoned", Play: func(s *Teller) { nvsentinel(s, false, false) }},
 		{Name: "nvsentinel-uncordons-either-way", Play: func(s *Teller) { nvsentinel(s, false, true) }},
+		{Name: "sign-is-gone", Play: signIsGone},
 		{Name: "cordoned-before-its-sign", Play: func(s *Teller) {
 			othersCordon(s, func(node string) { s.ChangeNode(node, Cordoned) }, func(string) {})
 		}},
@@ -190,6 +191,15 @@ func nvsentinel(s *Teller, first, anyCordon bool) {
 	s.staysLost(node)
 	s.ChangeNode(node, unquarantine(anyCordon))
 	s.used(node)
+}
+
+// signIsGone has nobody but the scheduler cordon a node that breaks: it is used again without anybody's help.
+func signIsGone(s *Teller) {
+	node := s.broken(func(node string) { s.ChangeNode(node, Shows(fellOff, corev1.ConditionTrue)) })
+	s.staysLost(node)
+	s.ChangeNode(node, Shows(fellOff, corev1.ConditionFalse))
+	s.used(node)
+	s.Told("Node", node, "GivenBack", "the sign of its loss is gone")
 }
 
 // othersCordon has people cordon a node that breaks and is repaired: before, or anew after the scheduler did, while
