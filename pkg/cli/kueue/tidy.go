@@ -15,6 +15,9 @@ import (
 // kept are the labels and annotations of Kueue's that jobtree reads too.
 var kept = []string{Prefix + "pod-group-name", Prefix + "pod-group-total-count"}
 
+// provisioning begins the annotations that Kueue hands on to autoscalers.
+const provisioning = "provreq." + Prefix
+
 // silent are those of which nobody misses anything.
 var silent = []string{labelQueue, Prefix + "managed"}
 
@@ -35,7 +38,7 @@ func eachMetadata(in map[string]any, with func(metadata map[string]any)) {
 	for _, key := range slices.Sorted(maps.Keys(in)) {
 		switch value := in[key].(type) {
 		case map[string]any:
-			if key == "metadata" {
+			if key == "metadata" || key == "podMetadata" { // as Argo calls that of its pods
 				with(value)
 			} else if key != "status" {
 				eachMetadata(value, with)
@@ -55,7 +58,7 @@ func (t *translation) tidy(o *unstructured.Unstructured, metadata map[string]any
 	for _, section := range []string{"labels", "annotations"} {
 		pairs, _ := metadata[section].(map[string]any)
 		for _, key := range slices.Sorted(maps.Keys(pairs)) {
-			if !strings.HasPrefix(key, Prefix) || slices.Contains(kept, key) {
+			if !strings.HasPrefix(key, Prefix) && !strings.HasPrefix(key, provisioning) || slices.Contains(kept, key) {
 				continue
 			}
 			value, _ := pairs[key].(string)
@@ -84,7 +87,7 @@ func (t *translation) replace(o *unstructured.Unstructured, key, value string, s
 	seconds, err := strconv.Atoi(value)
 	switch {
 	case slices.Contains(silent, key):
-	case key == Prefix+"max-exec-time-seconds" && err == nil && seconds > 0 && seconds <= mostSeconds:
+	case (key == Prefix+"max-exec-time-seconds" || key == provisioning+"maxRunDurationSeconds") && err == nil && seconds > 0 && seconds <= mostSeconds:
 		said[rqv1.AnnotationMaxDuration] = (time.Duration(seconds) * time.Second).String()
 	case key == Prefix+"priority-class" && t.PriorityClass != "":
 		t.note(o, "%s: %s is left out: PriorityClass %s orders it among the workloads of its owner alone", key, value,
@@ -97,6 +100,27 @@ func (t *translation) replace(o *unstructured.Unstructured, key, value string, s
 		t.note(o, "%s: %s is left out: %s", key, value, advice[key])
 	default:
 		t.note(o, "%s: %s is left out: jobtree has nothing for it", key, value)
+	}
+}
+
+// deadlines tells of Jobs whose time runs while they wait: Kueue suspends those that wait, and theirs does not.
+func (t *translation) deadlines(o *unstructured.Unstructured, in map[string]any, path string) {
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		switch value := in[key].(type) {
+		case map[string]any:
+			t.deadlines(o, value, path+key+".")
+		case []any:
+			for i, item := range value {
+				if m, isMap := item.(map[string]any); isMap {
+					t.deadlines(o, m, path+key+"["+strconv.Itoa(i)+"].")
+				}
+			}
+		case int64:
+			if _, makesPods := in["template"]; makesPods && key == "activeDeadlineSeconds" {
+				t.note(o, "%s%s: %d runs out while its pods wait, too, which it does not under Kueue: leave it out, and say how "+
+					"long it may run by annotation %s", path, key, value, rqv1.AnnotationMaxDuration)
+			}
+		}
 	}
 }
 

@@ -133,6 +133,7 @@ func (t *translation) workload(o *unstructured.Unstructured, queue string) error
 		unstructured.RemoveNestedField(o.Object, strings.Split(path, ".")...)
 		t.note(o, "%s: true is left out: it is for Kueue to end, and here the pods themselves wait for their places", path)
 	}
+	t.deadlines(o, o.Object, "")
 	t.templates(o)
 	t.alone(o)
 	return nil

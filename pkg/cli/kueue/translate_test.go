@@ -105,3 +105,43 @@ func TestNothingElse(t *testing.T) {
 		}
 	})
 }
+
+// TestTimes has Jobs say for how long they run: what Kueue hands on to autoscalers is their maxDuration, and a deadline
+// that runs while they wait is told. The label of Argo's pods names a queue as any does.
+func TestTimes(t *testing.T) {
+	const template, queue = "template: {spec: {containers: [{name: c}]}}", "labels: {kueue.x-k8s.io/queue-name: q}"
+	const job = "{apiVersion: batch/v1, kind: Job, metadata: {name: j, " + queue
+	for name, c := range map[string]struct{ text, want, told string }{
+		"for an autoscaler": {job + ", " +
+			"annotations: {provreq.kueue.x-k8s.io/maxRunDurationSeconds: \"600\"}}, spec: {" + template + "}}", "10m0s", ""},
+		"no number": {job + ", " +
+			"annotations: {kueue.x-k8s.io/max-exec-time-seconds: \"9223372036854775807\"}}, spec: {" + template + "}}", "",
+			"jobtree has nothing for it"},
+		"a deadline": {job + "}, spec: {activeDeadlineSeconds: 3600, " + template + "}}", "",
+			"spec.activeDeadlineSeconds: 3600 runs out while its pods wait"},
+		"a deadline within": {"{apiVersion: batch/v1, kind: CronJob, metadata: {name: j, " + queue +
+			"}, spec: {jobTemplate: {spec: {activeDeadlineSeconds: 60, " + template + "}}}}", "",
+			"spec.jobTemplate.spec.activeDeadlineSeconds: 60 runs out"},
+		"Argo": {"{apiVersion: argoproj.io/v1alpha1, kind: Workflow, metadata: {name: w}, spec: {podMetadata: {labels: " +
+			"{kueue.x-k8s.io/queue-name: q}}}}", "", "there is no pod template in it"},
+	} {
+		out, notes, err := Translate([]*unstructured.Unstructured{object(t, c.text)}, Choices{Owner: "org:a"})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := out[0].GetAnnotations()[rqv1.AnnotationMaxDuration]; got != c.want {
+			t.Errorf("%s: it runs for %q, want %q", name, got, c.want)
+		}
+		told := ""
+		for _, n := range notes {
+			told += n.String() + "\n"
+		}
+		if !strings.Contains(told, c.told) || c.told == "" && told != "" {
+			t.Errorf("%s: it is told %q, want %q", name, told, c.told)
+		}
+		if raw, _ := yaml.Marshal(out[0].Object); strings.Contains(string(raw), "kueue.x-k8s.io") {
+			t.Errorf("%s: Kueue's words are left:\n%s", name, raw)
+		}
+	}
+}
