@@ -18,6 +18,9 @@ var kept = []string{Prefix + "pod-group-name", Prefix + "pod-group-total-count"}
 // provisioning begins the annotations that Kueue hands on to autoscalers.
 const provisioning = "provreq." + Prefix
 
+// times say for how many seconds a workload may run.
+var times = []string{Prefix + "max-exec-time-seconds", provisioning + "maxRunDurationSeconds"}
+
 // silent are those of which nobody misses anything.
 var silent = []string{labelQueue, Prefix + "managed"}
 
@@ -87,7 +90,7 @@ func (t *translation) replace(o *unstructured.Unstructured, key, value string, s
 	seconds, err := strconv.Atoi(value)
 	switch {
 	case slices.Contains(silent, key):
-	case (key == Prefix+"max-exec-time-seconds" || key == provisioning+"maxRunDurationSeconds") && err == nil && seconds > 0 && seconds <= mostSeconds:
+	case slices.Contains(times, key) && err == nil && seconds > 0 && seconds <= mostSeconds:
 		said[rqv1.AnnotationMaxDuration] = (time.Duration(seconds) * time.Second).String()
 	case key == Prefix+"priority-class" && t.PriorityClass != "":
 		t.note(o, "%s: %s is left out: PriorityClass %s orders it among the workloads of its owner alone", key, value,
