@@ -1,7 +1,6 @@
 package book
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -79,13 +78,22 @@ func (t *nodeTable) anyMachine(name string) bool {
 func (t *nodeTable) types() []string {
 	out := t.fleet.Flavors()
 	for flavor, nodes := range t.ofFlavor {
-		if flavor != "" && !slices.Contains(out, flavor) && slices.ContainsFunc(slices.Collect(maps.Values(nodes)),
-			t.awaitsDevices) {
+		if flavor != "" && len(nodes) > 0 && !slices.Contains(out, flavor) && t.awaited(flavor) {
 			out = append(out, flavor)
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// awaited reports whether nodes of a type take part as soon as their devices are there, which nobody knows yet.
+func (t *nodeTable) awaited(flavor string) bool {
+	for _, node := range t.ofFlavor[flavor] {
+		if t.awaitsDevices(node) {
+			return true
+		}
+	}
+	return false
 }
 
 // awaitsDevices reports whether a node of a type takes part as soon as it has GPUs.

@@ -114,3 +114,44 @@ func TestAnEditDoesNotKeepAPodSize(t *testing.T) {
 		w.running("run0", "there are 8 + 4 + 4 + 4 GPUs: "+w.Runs["run0"].Status.Message)
 	})
 }
+
+// TestDevicesThatAreAwayForAMoment has the devices of nodes be away while their plugin starts again: a Run that waits
+// with pods of 8 keeps them.
+func TestDevicesThatAreAwayForAMoment(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.setBudget("a", "org:a", 64)
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.settle()
+		for i := range 4 {
+			w.addSmall(fmt.Sprint("s", i), 4)
+		}
+		w.submit("run2", "org:a", 1, 4, 4) // takes the rest of n0 or n1, or small ones
+		w.settle()
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized)
+		w.settle()
+		w.waits("run0", "a node is in use")
+		before := w.podsOf("run0")
+		for _, name := range []string{"n0", "n1"} {
+			node := w.Nodes[name].DeepCopy()
+			delete(node.Status.Allocatable, "nvidia.com/gpu")
+			w.SetNode(node)
+		}
+		w.rounds(3)
+		for _, name := range []string{"n0", "n1"} {
+			node := w.Nodes[name].DeepCopy()
+			node.Status.Allocatable = node.Status.Capacity.DeepCopy()
+			w.SetNode(node)
+		}
+		w.rounds(5)
+		w.unchanged(before)
+		for _, p := range w.Pods {
+			if p.Labels[rqv1.LabelRun] == "run0" {
+				if q := p.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]; q.Value() != 8 {
+					w.t.Fatalf("its pods have %d GPUs", q.Value())
+				}
+			}
+		}
+	})
+}

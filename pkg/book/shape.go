@@ -96,7 +96,7 @@ func (z *shaper) outgrown(g *gang) bool {
 	waits := g.refusal != nil && g.active.present+g.spares.present > 0
 	placed := g.started() || g.underWay() || g.activates() || g.over()
 	return waits && !placed && z.nodes.podGPUs(podOf(g.run)) == 0 &&
-		plan.Outgrown(&g.run.Spec, g.full, z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType))
+		plan.Outgrown(&g.run.Spec, g.full, z.nodes.fleet.Whole(g.full.Flavor)) && !z.nodes.awaited(g.full.Flavor)
 }
 
 // mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is

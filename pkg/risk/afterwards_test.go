@@ -1,6 +1,7 @@
 package risk_test
 
 import (
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 // TestAfterwards tells people the truth about what others make, of whatever kind.
 func TestAfterwards(t *testing.T) {
 	saves := &rqv1.RunRuntime{Checkpoint: &metav1.Duration{}}
+	const remade = "it starts again only if its pods are made again"
 	for want, spec := range map[string]rqv1.RunSpec{
 		"it does not start again, since it declares no checkpoint": {},
 		"it waits to start again from its checkpoint":              {Runtime: saves},
@@ -19,10 +21,11 @@ func TestAfterwards(t *testing.T) {
 			Pods: &rqv1.RunPods{Kind: "Pod", Name: "precious"}},
 		"it starts again only if Job/train makes its pods again": {Source: rqv1.SourcePods, Runtime: saves,
 			Pods: &rqv1.RunPods{APIGroup: "batch", Kind: "Job", Name: "train"}},
-		"it starts again only if its pods are made again": {Source: rqv1.SourcePods,
-			Pods: &rqv1.RunPods{Kind: "PodGroup", Name: "gang"}},
+		remade: {Source: rqv1.SourcePods,
+			Pods: &rqv1.RunPods{APIGroup: "scheduling.k8s.io", Kind: "PodGroup", Name: "gang"}},
+		remade + ".": {Source: rqv1.SourcePods, Pods: &rqv1.RunPods{Kind: "Group", Name: "named by annotations"}},
 	} {
-		if got := risk.Afterwards(&rqv1.Run{Spec: spec}); got != want {
+		if got := risk.Afterwards(&rqv1.Run{Spec: spec}); got != strings.TrimSuffix(want, ".") {
 			t.Errorf("said %q, want %q", got, want)
 		}
 	}

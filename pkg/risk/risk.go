@@ -104,7 +104,7 @@ func Afterwards(run *rqv1.Run) string {
 	switch of := run.Spec.Pods; {
 	case run.Spec.Theirs() && of != nil && of.Kind == "Pod":
 		return "it does not start again unless a controller makes another pod"
-	case run.Spec.Theirs() && (of == nil || of.Kind == "PodGroup"):
+	case run.Spec.Theirs() && (of == nil || of.APIGroup == "" || of.Kind == "PodGroup"):
 		return "it starts again only if its pods are made again"
 	case run.Spec.Theirs():
 		return fmt.Sprintf("it starts again only if %s/%s makes its pods again", of.Kind, of.Name)
