@@ -21,6 +21,9 @@ func priorityStories() []Story {
 		{Name: "swap-onto-a-lower-priority-that-waits", Play: func(s *Teller) {
 			swapOntoALower(s, "", rqv1.RunPending, Checkpointed(10*time.Minute))
 		}},
+		{Name: "swap-onto-a-lower-priority-without-lots", Args: map[string]any{"lottery": "None"}, Play: func(s *Teller) {
+			swapOntoALower(s, "", rqv1.RunPending, Checkpointed(10*time.Minute))
+		}},
 		{Name: "priority-classes-come-and-go", Play: classesComeAndGo},
 		{Name: "queue-of-one-owner", Play: queueOfOneOwner},
 	}
