@@ -2,18 +2,14 @@ package book
 
 import (
 	corev1 "k8s.io/api/core/v1"
-	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
-	"k8s.io/klog/v2"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // whyBarred says in kube-scheduler's words why a pod may not use a node by what both say; empty where it may.
 func whyBarred(node *corev1.Node, pod *corev1.Pod) string {
-	taint, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints,
-		pod.Spec.Tolerations, blocksScheduling, true)
-	if untolerated {
+	if taint, untolerated := untoleratedTaint(pod, node); untolerated {
 		return "untolerated taint " + taint.ToString()
 	}
 	if ok, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); !ok || err != nil {

@@ -169,7 +169,12 @@ func admits(node *corev1.Node, pod *corev1.Pod) bool { return whyBarred(node, po
 
 // tolerates reports whether no taint of a node keeps a pod off it.
 func tolerates(pod *corev1.Pod, node *corev1.Node) bool {
-	_, untolerated := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints,
-		pod.Spec.Tolerations, blocksScheduling, true)
+	_, untolerated := untoleratedTaint(pod, node)
 	return !untolerated
+}
+
+// untoleratedTaint returns the first taint of a node that keeps a pod off it.
+func untoleratedTaint(pod *corev1.Pod, node *corev1.Node) (corev1.Taint, bool) {
+	return schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+		blocksScheduling, true)
 }

@@ -77,8 +77,8 @@ func (t *nodeTable) anyMachine(name string) bool {
 // as they are while a device plugin starts again; nodes that want a label, or offer another resource, make none.
 func (t *nodeTable) types() []string {
 	out := t.fleet.Flavors()
-	for flavor, nodes := range t.ofFlavor {
-		if flavor != "" && len(nodes) > 0 && !slices.Contains(out, flavor) && t.awaited(flavor) {
+	for flavor := range t.ofFlavor {
+		if flavor != "" && !slices.Contains(out, flavor) && t.awaited(flavor) {
 			out = append(out, flavor)
 		}
 	}
@@ -98,8 +98,7 @@ func (t *nodeTable) awaited(flavor string) bool {
 
 // awaitsDevices reports whether a node of a type takes part as soon as it has GPUs.
 func (t *nodeTable) awaitsDevices(node *corev1.Node) bool {
-	return t.gpusOf(node) == 0 && t.unfit(node) == "" && !t.anyMachine(node.Name) &&
-		!slices.ContainsFunc(t.args.TopologyLevels, func(key string) bool { return node.Labels[key] == "" })
+	return t.gpusOf(node) == 0 && t.unfit(node) == "" && !t.anyMachine(node.Name) && t.fleet.Unplaced(node.Labels) == ""
 }
 
 // gpusOfAll returns the number of GPUs of all nodes of a flavor together.

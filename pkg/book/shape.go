@@ -43,9 +43,6 @@ func (z *shaper) reshape(g *gang) {
 	was := g.shape
 	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.fleetFor(g))
 	g.full.Beside = beside
-	if g.active.present+g.spares.present > 0 || g.started() {
-		g.shapedFor = nil // its size was not chosen for this fleet
-	}
 	if mistaken := z.mistaken(g, of); mistaken != nil {
 		g.shape = mistaken
 	}
@@ -73,17 +70,24 @@ func (z *shaper) reshape(g *gang) {
 	}
 }
 
-// fleetFor returns what there is of the flavor of a gang while nobody holds any, and notes that it is shaped for that.
+// fleetFor returns what there is of the flavor of a gang while nobody holds any, and notes that it is shaped for that,
+// where nothing fixes the size of its pods.
 func (z *shaper) fleetFor(g *gang) *topology.Blocks {
-	g.shapedFor = z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType)
-	return g.shapedFor
+	whole := z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType)
+	g.shapedFor = nil
+	if !g.sized() {
+		g.shapedFor = whole
+	}
+	return whole
 }
+
+// sized reports whether the size of the gang's pods stands: it has had its first one (R14).
+func (g *gang) sized() bool { return g.active.present+g.spares.present > 0 || g.started() }
 
 // resized reports whether a gang that has no pods yet would have pods of another size on the nodes that there are by
 // now: until the first of them is there nothing fixes it (R14).
 func (z *shaper) resized(g *gang) bool {
-	if g.active.present+g.spares.present > 0 || g.started() ||
-		g.shapedFor == z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType) {
+	if g.sized() || g.shapedFor == z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType) {
 		return false
 	}
 	d, refusal := plan.DemandOf(&g.run.Spec, z.nodes.podGPUs(podOf(g.run)), z.fleetFor(g))
@@ -93,9 +97,8 @@ func (z *shaper) resized(g *gang) bool {
 // outgrown reports whether the size of the pods that a gang waits with, none of which has a place, keeps it from ever
 // starting on the nodes that there are by now: those pods go, and the Run is planned as one that has none.
 func (z *shaper) outgrown(g *gang) bool {
-	waits := g.refusal != nil && g.active.present+g.spares.present > 0
 	placed := g.started() || g.underWay() || g.activates() || g.over()
-	return waits && !placed && z.nodes.podGPUs(podOf(g.run)) == 0 &&
+	return g.refusal != nil && g.sized() && !placed && z.nodes.podGPUs(podOf(g.run)) == 0 &&
 		plan.Outgrown(&g.run.Spec, g.full, z.nodes.fleet.Whole(g.full.Flavor)) && !z.nodes.awaited(g.full.Flavor)
 }
 

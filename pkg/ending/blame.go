@@ -42,7 +42,7 @@ func Avoided(deaths []rqv1.RunDeath, index int, at time.Time) (avoided, shut []s
 		if repeats && !evicted(d) {
 			shut = append(shut, d.Node)
 		}
-		if repeats || Blames(d, at) {
+		if repeats || !evicted(d) {
 			avoided = append(avoided, d.Node)
 		}
 	}

@@ -95,9 +95,9 @@ func allocated(s *situation) int32 {
 	return int32(gpus)
 }
 
-// lacksToGrow says what keeps the Run from growing to what it desires; empty where nothing does, or it changes.
+// lacksToGrow says what keeps a Run that runs from growing to what it desires; empty where nothing does, or it changes.
 func lacksToGrow(s *situation) rqv1.WidthLacks {
-	if s.phase != rqv1.RunRunning || s.width.growing > 0 || s.width.granted >= s.facts.Run.Spec.Desired() {
+	if s.width.growing > 0 || s.width.granted >= s.facts.Run.Spec.Desired() {
 		return ""
 	}
 	return s.facts.GrowthLacks

@@ -151,17 +151,11 @@ func (s server) DeletePods(_ context.Context, deletions []lifecycle.Deletion) er
 	return nil
 }
 
-// notify tells a pod that is cut, by its condition DisruptionTarget, that it is about to end, and why.
+// notify tells a pod that is cut that it is about to end, and why.
 func (s server) notify(d lifecycle.Deletion) {
-	is := s.Pods[d.Pod.UID]
-	if is == nil || d.Notice == nil || rank.Theirs(is) {
-		return
+	if is := s.Pods[d.Pod.UID]; is != nil && d.Notice != nil && !rank.Theirs(is) {
+		s.disrupt(d.Pod.UID, string(d.Notice.Reason), d.Notice.Message)
 	}
-	pod := is.DeepCopy()
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
-		Status: corev1.ConditionTrue, Reason: string(d.Notice.Reason), Message: d.Notice.Message,
-		LastTransitionTime: metav1.NewTime(s.Now)})
-	s.SetPod(pod)
 }
 
 // CloseLeases stores that Leases are closed.

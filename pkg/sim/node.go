@@ -128,11 +128,16 @@ func (c *Cluster) EvictByTaint(node string, taint *corev1.Taint) {
 
 // evictAs has a pod be told to go, with a word of who does so.
 func (c *Cluster) evictAs(uid types.UID, who string) {
+	c.disrupt(uid, who, "")
+	c.TerminateWithin(uid, nil)
+}
+
+// disrupt tells a pod, by its condition DisruptionTarget, that it is about to end, and why.
+func (c *Cluster) disrupt(uid types.UID, reason, message string) {
 	told := c.Pods[uid].DeepCopy()
 	told.Status.Conditions = append(told.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget,
-		Status: corev1.ConditionTrue, Reason: who, LastTransitionTime: metav1.NewTime(c.Now)})
+		Status: corev1.ConditionTrue, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(c.Now)})
 	c.SetPod(told)
-	c.TerminateWithin(uid, nil)
 }
 
 // DeleteRun deletes a Run and, as the garbage collector does, its pods.

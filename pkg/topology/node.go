@@ -70,8 +70,13 @@ func (f *Fleet) outOfService(n Node) string {
 	case n.Flavor == "":
 		return "the label of its GPU type is missing"
 	}
+	return f.Unplaced(n.Labels)
+}
+
+// Unplaced says which label a node lacks to have a place in the topology (R11); empty where it lacks none.
+func (f *Fleet) Unplaced(labels map[string]string) string {
 	for _, key := range f.levels {
-		switch value, ok := n.Labels[key]; {
+		switch value, ok := labels[key]; {
 		case !ok:
 			return fmt.Sprintf("label %q is missing", key)
 		case value == "":

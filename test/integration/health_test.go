@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/story"
 )
 
 // fellOff is a condition of NVSentinel's, which counts without any configuration.
@@ -45,12 +46,7 @@ func (s *site) isBack(name string) error {
 	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
 		return err
 	}
-	_, recorded := node.Annotations[rqv1.AnnotationLost]
-	_, cordoned := node.Annotations[rqv1.AnnotationCordoned]
-	if recorded || cordoned || node.Spec.Unschedulable {
-		return fmt.Errorf("it is cordoned: %v, its annotations are %v", node.Spec.Unschedulable, node.Annotations)
-	}
-	return nil
+	return story.Unrecorded(node)
 }
 
 // brokenUnder starts a Run with a spare on a site of four nodes, has the node of one of its ranks break, by what strike

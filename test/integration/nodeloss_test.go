@@ -3,7 +3,6 @@ package integration
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/test/story"
 )
 
 // brokenGPU is the condition that the schedulers of some tests count as evidence of a loss.
@@ -110,10 +110,7 @@ func (s *site) marked(name, reason string) error {
 	if err := s.api.Get(s.t.Context(), client.ObjectKey{Name: name}, node); err != nil {
 		return err
 	}
-	if record := node.Annotations[rqv1.AnnotationLost]; !node.Spec.Unschedulable || !strings.Contains(record, reason) {
-		return fmt.Errorf("it is cordoned: %v, and its record is %q", node.Spec.Unschedulable, record)
-	}
-	return nil
+	return story.Recorded(node, reason)
 }
 
 // TestLostNodes has nodes be lost in every way that needs no waiting: the spare takes the rank's place. The cluster is

@@ -1,11 +1,15 @@
 package story
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // NodeChange says something of a node, when it is made or later.
@@ -81,4 +85,23 @@ func (s *Site) node(name, domain string) *corev1.Node {
 		},
 		Status: corev1.NodeStatus{Capacity: resources(), Allocatable: resources()},
 	}
+}
+
+// Recorded is an error unless a node is recorded as lost, for a reason that holds a text, and cordoned.
+func Recorded(n *corev1.Node, text string) error {
+	record := n.Annotations[rqv1.AnnotationLost]
+	if !n.Spec.Unschedulable || record == "" || !strings.Contains(record, text) {
+		return fmt.Errorf("it is cordoned: %v, and its record is %q", n.Spec.Unschedulable, record)
+	}
+	return nil
+}
+
+// Unrecorded is an error unless nothing tells any more that a node was lost.
+func Unrecorded(n *corev1.Node) error {
+	_, recorded := n.Annotations[rqv1.AnnotationLost]
+	_, cordoned := n.Annotations[rqv1.AnnotationCordoned]
+	if recorded || cordoned || n.Spec.Unschedulable {
+		return fmt.Errorf("it is cordoned: %v, its annotations are %v", n.Spec.Unschedulable, n.Annotations)
+	}
+	return nil
 }

@@ -110,23 +110,12 @@ func (s *Teller) Hear(node string) {
 
 // lost is an error unless a node is recorded as lost, for a reason that holds a text, and cordoned.
 func (s *Teller) lost(node, text string) error {
-	is := s.IsNode(node)
-	if record := is.Annotations[rqv1.AnnotationLost]; !is.Spec.Unschedulable || record == "" ||
-		!strings.Contains(record, text) {
-		return fmt.Errorf("it is cordoned: %v, and its record is %q", is.Spec.Unschedulable, record)
-	}
-	return nil
+	return Recorded(s.IsNode(node), text)
 }
 
 // back is an error unless nothing tells any more that a node was lost.
 func (s *Teller) back(node string) error {
-	is := s.IsNode(node)
-	_, recorded := is.Annotations[rqv1.AnnotationLost]
-	_, cordoned := is.Annotations[rqv1.AnnotationCordoned]
-	if recorded || cordoned || is.Spec.Unschedulable {
-		return fmt.Errorf("it is cordoned: %v, its annotations are %v", is.Spec.Unschedulable, is.Annotations)
-	}
-	return nil
+	return Unrecorded(s.IsNode(node))
 }
 
 // broken starts a Run with a spare on four nodes, has the node of one of its ranks break, by what strike does, and

@@ -125,8 +125,8 @@ func (r *Run) GroupSpares() int32 {
 	asked := r.Spec.GroupSpares()
 	if r.Status.SparesPerGroup > 0 {
 		return r.Status.SparesPerGroup
-	} else if each := r.Spec.Resources.GPUsPerPod; each != nil && *each > 0 && asked%*each > 0 {
-		asked += *each - asked%*each
+	} else if each := r.Spec.Resources.GPUsPerPod; each != nil && *each > 0 {
+		return (asked + *each - 1) / *each * *each
 	}
 	return asked
 }
