@@ -73,7 +73,7 @@ func New(given *config.Args) *Book {
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses(), priorities: priorities{}}
+		classes: newClasses(), priorities: priorities{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(b.waiting.wakeStirred)
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)

@@ -110,7 +110,7 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 		if pods == 0 || g.excluded[name] != "" || barred != nil && barred(name) || !t.serves(node) {
 			continue
 		}
-		if planned := t.fleet.Outage(name); planned.Shuts(now, g.lastsUntil(now)) {
+		if planned := t.fleet.Outage(name); planned.ShutsMovable(now, g.lastsUntil(now), g.leavesBefore()) {
 			out.Add(name, planned.String())
 		} else if most, bounded := g.check.upTo[name]; bounded && most < pods {
 			out.Known = false

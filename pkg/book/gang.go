@@ -28,6 +28,7 @@ type gang struct {
 	active, spares squad
 	// standIns is how many of the members are.
 	standIns int
+	notice   time.Duration // noticePeriod: how long who is to leave a node is told before
 	// crowds says that shards are to leave the gang's places once its pods have been made.
 	crowds bool
 	denial denial

@@ -8,6 +8,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/outage"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -45,10 +46,23 @@ func (m *member) admittedBefore(now time.Time) time.Time {
 func (g *gang) claim(kept plan.Kept) plan.Claim {
 	c := plan.ClaimOf(g.run)
 	c.Kept, c.Most = kept, g.check.upTo
+	if !g.grows() { // what grows does not wait
+		c.Leaves = g.leavesBefore()
+	}
 	if at, ok := g.startedAt(); ok {
 		c.Until = g.run.Spec.Until(at)
 	}
 	return c
+}
+
+// leavesBefore is how long before maintenance of a node the gang's pods are asked to leave it at the soonest, if they
+// can be moved: the Run declares a checkpoint, or has spares. It is 0 if they cannot.
+func (g *gang) leavesBefore() time.Duration {
+	spec := &g.run.Spec
+	if !spec.Checkpoints() && g.full.Spares() == 0 {
+		return 0
+	}
+	return outage.Window{}.Start.Sub(outage.Window{}.LeaveFrom(g.notice, spec.CheckpointInterval()))
 }
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their

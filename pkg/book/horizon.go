@@ -7,6 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -77,6 +79,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	state := forecast.State{
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
 		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
+		Patience:    waitsSince(g.run, now).Add(plan.Lasting),
 		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
 		Owed: f.agenda.debts.allBefore(g),
 	}
@@ -108,6 +111,20 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	slices.SortFunc(state.Shields, time.Time.Compare)
 	state.Shields = slices.CompactFunc(state.Shields, time.Time.Equal)
 	return state
+}
+
+// waitsSince returns since when a Run waits that does: it took its place in the queue, last ended, or was resumed.
+func waitsSince(run *rqv1.Run, now time.Time) time.Time {
+	since := run.QueuedSince()
+	for _, name := range [...]string{rqv1.ConditionStarted, rqv1.ConditionSuspended} {
+		if c := meta.FindStatusCondition(run.Status.Conditions, name); c != nil && c.Status == metav1.ConditionFalse {
+			since = latest(since, c.LastTransitionTime.Time)
+		}
+	}
+	if since.IsZero() {
+		return now
+	}
+	return since
 }
 
 // asksLoansFrom returns from when on a gang may ask for what is on loan, if that has come to nothing.

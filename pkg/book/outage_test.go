@@ -132,7 +132,7 @@ func TestWhoIsThereStays(t *testing.T) {
 			s.maintains(node, time.Hour, time.Hour)
 		}
 		s.at("run0", was)
-		s.lose("run0-0")
+		s.loseRank("run0-0")
 		s.work()
 		if now := s.runsOn("run0"); now == was || now == "" {
 			s.t.Fatalf("run0 was on %s, which is lost, and is on %q", was, now)

@@ -62,8 +62,8 @@ func (t *nodeTable) shutOut(g *gang, rejected func(node string) bool, now time.T
 	if !t.fleet.AnyPlanned() {
 		return rejected
 	}
-	until := g.lastsUntil(now)
+	until, leaves := g.lastsUntil(now), g.leavesBefore()
 	return func(node string) bool {
-		return t.fleet.Outage(node).Shuts(now, until) || rejected != nil && rejected(node)
+		return t.fleet.Outage(node).ShutsMovable(now, until, leaves) || rejected != nil && rejected(node)
 	}
 }

@@ -142,6 +142,7 @@ func (q *trials) conclude(t *trial, now time.Time) Outlook {
 		o.Promise = s.promise
 	} else if s != nil {
 		s.refusal.Without(q.future.rejection(s))
+		s.refusal.Bound(s.refusal.MaxDuration)
 		o.Refusal = s.refusal
 	}
 	if o.Promise == nil && !o.Refusal.NeedsNodes() {

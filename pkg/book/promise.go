@@ -102,6 +102,9 @@ func (v *activations) conclude(s *study, now time.Time) {
 		v.leaveLine(g)
 		v.waiting.dates(g)
 	}
+	if p != nil && p.Now != nil && p.Now.MaxDuration > 0 && p.At.After(now.Add(v.args.ReservationLead.Duration)) {
+		g.since = now // if that is so no longer, whoever may be cut is told as long before as others are
+	}
 	g.usurped = ""
 	if p == nil && g.promise != nil {
 		g.usurped = v.usurpers(g)

@@ -35,6 +35,7 @@ func (v *activations) retell(s *study) {
 	case was.Rejected != nil && !was.Rejected.Vain:
 		is.Without(was.Rejected)
 	}
+	is.Bound(fresh.MaxDuration)
 	if !is.SameAs(was) {
 		g.refusal = &is
 		v.waiting.file(g)

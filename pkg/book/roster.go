@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -20,6 +21,7 @@ type roster struct {
 	leasesOf map[types.UID]int
 	members  map[types.UID]*member // by pod
 	classes  classes
+	args     *config.Args
 	// priorities order the Runs of one owner.
 	priorities priorities
 	turns      map[string]*quotaTurn // by namespace
@@ -75,7 +77,7 @@ func (c *classes) note(g *gang) {
 func (r *roster) gangOf(run types.UID) *gang {
 	g := r.gangs[run]
 	if g == nil {
-		g = &gang{excluded: map[string]string{}, took: map[int]bool{}}
+		g = &gang{excluded: map[string]string{}, took: map[int]bool{}, notice: r.args.NoticePeriod.Duration}
 		r.gangs[run], r.living[g] = g, true
 	}
 	return g

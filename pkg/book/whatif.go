@@ -51,13 +51,16 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 			_, short := plan.Gang(q.fleet, q.accounts, d, claim, everyPod(d), rejected, now)
 			return short == nil
 		})
+		least := g.full.Least()
+		refusal.Bound(plan.LongestThatFits(q.fleet, q.accounts, least, claim, everyPod(least), rejected, now))
 	}
 	return places, g, refusal
 }
 
 // newcomer returns the gang of a Run that has just been submitted.
 func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
-	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now}}
+	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now},
+		notice: q.starts.args.NoticePeriod.Duration}
 	g.shapedFor = q.fleet.Whole(run.Spec.Resources.GPUType)
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), g.shapedFor)
 	if mistaken := q.nodes.mistaken(podOf(run), g.full); mistaken != nil {

@@ -19,6 +19,8 @@ type State struct {
 	Now      time.Time
 	// NotBefore is the earliest that others may be cut for the Run: its first refusal and the lead (R17).
 	NotBefore time.Time
+	// Patience is until when nobody is cut for a Run without maxDuration that would start at once with one (R19).
+	Patience time.Time
 	// WindowDelay is how long after a window opens the Run may start.
 	WindowDelay time.Duration
 	// Releases are the ends of Runs that have a maxDuration, and of pods that have been told to go.
@@ -124,6 +126,9 @@ func (p *Promise) Returns() bool { return p.Cuts && resolver.OnLoan(p.Conflicts)
 // first on by which there are GPUs enough.
 const mostShields = 8
 
+// soonEnough is how long after the date at which others may be cut nobody is if what is known to come would do (R19).
+const soonEnough = time.Minute
+
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
 // nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving
@@ -134,6 +139,12 @@ func Earliest(s State, ask Ask) (*Promise, *plan.Refusal) {
 	now := t.refusal()
 	if neverStarts(now) {
 		return nil, now
+	}
+	if now != nil {
+		now.MaxDuration = t.longest()
+	}
+	if now != nil && now.MaxDuration > 0 {
+		s.NotBefore = latest(s.NotBefore, s.Patience)
 	}
 	p := t.earliest()
 	if p == nil || !s.Known.IsZero() && !p.At.Before(s.Known) {
@@ -149,11 +160,11 @@ func (t *timeline) earliest() *Promise {
 	if p := t.returning(); p != nil {
 		return p
 	}
-	cut := t.count(latest(s.Now, s.NotBefore))
-	if n, ok := t.firstFrom(1, cut, t.fits); ok {
+	at := latest(s.Now, s.NotBefore)
+	cut := t.count(at)
+	if n, ok := t.firstFrom(1, t.count(latest(s.Now, s.NotBefore.Add(soonEnough))), t.fits); ok {
 		return t.known(n)
 	}
-	at := latest(s.Now, s.NotBefore)
 	if p := t.departing(at); p != nil {
 		return p
 	}
@@ -165,7 +176,7 @@ func (t *timeline) earliest() *Promise {
 		}
 		at = t.events[n-1].at
 		cut = max(n, t.count(at)) // with all that comes to pass at the same instant
-		if n, ok := t.firstFrom(n, cut, t.fits); ok {
+		if n, ok := t.firstFrom(n, t.count(at.Add(soonEnough)), t.fits); ok {
 			return t.known(n)
 		}
 		if p := t.departing(at); p != nil {
@@ -227,6 +238,14 @@ func (t *timeline) refusal() *plan.Refusal {
 	t.seek(0)
 	_, refusal := t.attempt(t.s.Now).Place(t.s.Fleet)
 	return refusal
+}
+
+// longest returns the longest maxDuration with which a Run that declares none would start now; 0 where none would help.
+func (t *timeline) longest() time.Duration {
+	t.seek(0)
+	claim := t.ask.Claim
+	claim.Owed = t.s.owedAt(t.s.Now)
+	return plan.LongestThatFits(t.s.Fleet, t.s.Accounts, t.ask.Demand, claim, t.ask.Missing, t.ask.Excluded, t.s.Now)
 }
 
 // tenantsAt returns the Runs of which something may be had in some fabric domains at an instant.

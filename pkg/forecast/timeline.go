@@ -188,14 +188,19 @@ func (t *timeline) attempt(at time.Time) *plan.Attempt {
 // them; the others have started.
 func (s *State) attempt(ask *Ask, at time.Time) *plan.Attempt {
 	claim := ask.Claim
-	claim.Owed = nil
-	if len(s.Owed) > 0 {
-		claim.Owed = func(k budget.Key) []budget.Owed {
-			of := s.Owed[k]
-			return of[sort.Search(len(of), func(i int) bool { return s.starts(of[i].At).After(at) }):]
-		}
-	}
+	claim.Owed = s.owedAt(at)
 	return plan.Prepare(s.Accounts, ask.Demand, claim, ask.Missing, ask.Excluded, at)
+}
+
+// owedAt returns what is owed at an instant to those whose dates have not come by then; nil where nothing is.
+func (s *State) owedAt(at time.Time) func(budget.Key) []budget.Owed {
+	if len(s.Owed) == 0 {
+		return nil
+	}
+	return func(k budget.Key) []budget.Owed {
+		of := s.Owed[k]
+		return of[sort.Search(len(of), func(i int) bool { return s.starts(of[i].At).After(at) }):]
+	}
 }
 
 // starts returns when a Run that is ahead starts: those whose dates have come do so at once.

@@ -29,6 +29,12 @@ func (w Window) Shuts(from, until time.Time) bool {
 	return w.Ahead(from) && (until.IsZero() || until.After(w.Start))
 }
 
+// ShutsMovable is Shuts for who can be moved (R35), and is asked to leave no sooner than some time before a window
+// starts: it may be there until then.
+func (w Window) ShutsMovable(from, until time.Time, leaves time.Duration) bool {
+	return w.Shuts(from, until) && (leaves <= 0 || w.Start.Sub(from) <= leaves)
+}
+
 // longestLead bounds how long before the last instant a rank may leave that has just been saved.
 const longestLead = 30 * time.Minute
 

@@ -43,6 +43,9 @@ type Claim struct {
 	Kept  Kept
 	// Owed is what envelopes owe to Runs that come first (R18); nil where they owe nothing.
 	Owed func(budget.Key) []budget.Owed
+	// Leaves is how long before an outage of its node a Run that can be moved is asked to leave at the soonest (R35); 0
+	// for one that cannot be.
+	Leaves time.Duration
 	// Most is how many more of its pods some nodes take at most, by the word of other scheduling rules.
 	Most map[string]int
 }
@@ -107,7 +110,7 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 	a.request = topology.Request{
 		Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Beside: d.Beside, Groups: groups(d, missing),
 		Confined: d.Confined, OneDomain: d.OneDomain, Excluded: excluded, Most: claim.Most, Purse: a.cover,
-		From: now,
+		From: now, Leaves: claim.Leaves,
 	}
 	if lasts := claim.lasts(now); lasts > 0 {
 		a.request.Until = now.Add(lasts)
@@ -157,8 +160,11 @@ func (a *Attempt) Outages(fleet *topology.Fleet) []Window {
 			continue
 		}
 		edge := Window{Opens: w.End}
-		if !w.Shuts(now, until) {
+		switch {
+		case !w.Shuts(now, until):
 			edge.Closes = w.Start.Add(now.Sub(until) + 1) // it starts then at the latest to have ended before
+		case !w.ShutsMovable(now, until, a.request.Leaves):
+			edge.Closes = w.Start.Add(-a.request.Leaves)
 		}
 		out = append(out, edge)
 	}

@@ -19,6 +19,9 @@ func (r *Refusal) Published() *rqv1.RunRefusal {
 		opens := metav1.NewTime(r.Opens)
 		out.Opens = &opens
 	}
+	if r.MaxDuration > 0 {
+		out.MaxDuration = &metav1.Duration{Duration: r.MaxDuration}
+	}
 	if r.Rejected != nil {
 		out.Node, out.Rule = r.Rejected.Node, r.Rejected.Rule
 	}

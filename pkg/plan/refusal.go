@@ -77,6 +77,8 @@ type Refusal struct {
 	// Rejected are the nodes that other scheduling rules turned down; nil when none was. The reason is what is short
 	// beside them, and NodesRejected only where nothing is.
 	Rejected *Rejection
+	// MaxDuration is the longest with which a Run that declares none would start at once (R19); 0 where none would help.
+	MaxDuration time.Duration
 	// Excluded is a node with room that the pods may not use, the first by name; empty where there is none.
 	Excluded string
 	// Advice is who was asked to pay, and what would help; nil until it is asked for.

@@ -27,28 +27,32 @@ func (f *Fleet) Outages(flavor string) (out []outage.Window) {
 	return out
 }
 
-// shutOut adds to the nodes that a request excludes those with an outage while its pods would be there. It stays nil
-// where there is none, so that nobody need ask about single nodes.
-func (f *Fleet) shutOut(r *Request) func(node string) bool {
-	if r.From.IsZero() || !f.shutsAny(r) {
+// shutOut adds to the nodes that a request excludes those with an outage while its pods would be there, but for those
+// that they leave in time by an interval before it. It stays nil where there is none, so that nobody need ask about
+// single nodes.
+func (f *Fleet) shutOut(r *Request, leaves time.Duration) func(node string) bool {
+	if r.From.IsZero() || !f.any(r, func(w outage.Window) bool { return w.ShutsMovable(r.From, r.Until, leaves) }) {
 		return r.Excluded
 	}
 	excluded, from, until := r.Excluded, r.From, r.Until
 	return func(node string) bool {
-		return f.shuts(node, from, until) || excluded != nil && excluded(node)
+		return f.outages[node].ShutsMovable(from, until, leaves) || excluded != nil && excluded(node)
 	}
 }
 
-func (f *Fleet) shutsAny(r *Request) bool {
-	for name := range f.outages {
-		if f.nodes[name].Flavor == r.Flavor && f.shuts(name, r.From, r.Until) {
+// anyAhead reports whether there are nodes that a request's pods may use since they leave in time before an outage.
+func (f *Fleet) anyAhead(r *Request) bool {
+	return r.Leaves > 0 && !r.From.IsZero() && f.any(r, func(w outage.Window) bool {
+		return w.Shuts(r.From, r.Until) && !w.ShutsMovable(r.From, r.Until, r.Leaves)
+	})
+}
+
+// any reports whether something planned for a node of a request's flavor is as asked for.
+func (f *Fleet) any(r *Request, is func(outage.Window) bool) bool {
+	for name, w := range f.outages {
+		if f.nodes[name].Flavor == r.Flavor && is(w) {
 			return true
 		}
 	}
 	return false
-}
-
-func (f *Fleet) shuts(node string, from, until time.Time) bool {
-	w, planned := f.outages[node]
-	return planned && w.Shuts(from, until)
 }

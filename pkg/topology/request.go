@@ -23,6 +23,9 @@ type Request struct {
 	// From is the instant at which the pods come, and Until when they are gone at the latest; zero if nobody knows. Nodes
 	// with an outage in between may not be used. Without From it does not matter.
 	From, Until time.Time
+	// Leaves is how long before an outage the pods are asked to leave a node at the soonest, if they can be moved (R35); 0
+	// if they cannot. Nodes with an outage that is further ahead are used where there is no other way.
+	Leaves time.Duration
 	// Most is how many pods some nodes take at most, whatever room they have.
 	Most map[string]int
 	// Within are the keys of the fabric domains that may be used; nil means all. The others count as not there.

@@ -24,9 +24,11 @@ func Command(s *session.Session) *cobra.Command {
 		Long: `Announce planned maintenance of nodes, list it, and call it off.
 
 From the announcement on, such a node gets no new pods, except of Runs whose maxDuration ends before the maintenance
-starts. Ranks on the node move away shortly before it starts, if there is room elsewhere; no Run is cut for that. Owners
-see the date in the condition MaintenanceAhead of their Runs. Dates of waiting Runs count on the node again from the end
-of the maintenance. The node is then used again without further action.
+starts, and of Runs that declare a checkpoint or spares: they come there if they would wait otherwise, until shortly
+before. Another Run that would start there with a maxDuration of a day or more is told so, and no Run is cut for it in
+its first 24 hours of waiting while that is so. Ranks on the node move away shortly before it starts, if there is room
+elsewhere; no Run is cut for that. Owners see the date in the condition MaintenanceAhead of their Runs. Dates of waiting
+Runs count on the node again from the end of the maintenance. The node is then used again without further action.
 
 The announcement is stored in the Node's annotations rq.davidlangworthy.io/maintenance-start and -end: whoever may patch
 nodes may announce maintenance.`,

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -89,6 +90,33 @@ func TestSet(t *testing.T) {
 			!strings.Contains(said.Out+said.Err, c.told) {
 			t.Errorf("set %s: code %d, %s%s (-want +got):\n%s", args, said.Code, said.Out, said.Err, diff)
 		}
+	}
+}
+
+// What an announcement takes out of use is printed: for whom, from when, and who is there now.
+func TestSetSaysWhatItTakes(t *testing.T) {
+	node := nodeOf("n1", "r7", "", "")
+	node.Status.Allocatable = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("8")}
+	train, brief := clitest.RunOf("train", 8, 0, rqv1.RunStatus{}), clitest.RunOf("brief", 8, 0, rqv1.RunStatus{})
+	long, short := clitest.LeaseOf(&train, "train-0", 0, "n1"), clitest.LeaseOf(&brief, "brief-0", 0, "n1")
+	short.Spec.Until = clitest.Ptr(metav1.NewMicroTime(clitest.Noon.Add(3 * time.Hour)))
+	elsewhere := clitest.LeaseOf(&train, "train-1", 0, "n2")
+	server := clitest.NewServer(t, node, &long, &short, &elsewhere, clitest.Published(t, "noticePeriod: 1m"))
+	said := clitest.Do(t, server, Command, "set", "n1", "--start", "2030-01-02T15:00:00Z", "--for", "1h")
+	want := `node n1: maintenance from 15:00 to 16:00
+8 GPUs are out of use for Runs that may still run at 15:00:
+  from now on if they declare neither a checkpoint nor spares;
+  from 14:56 or sooner if they do: they start there if they would wait else.
+Who is there leaves by 14:58 if there is room elsewhere: Runs rai/train (8 GPUs).
+Who ends before it starts stays: Runs rai/brief (8 GPUs).
+`
+	if diff := cmp.Diff(want, said.Out); diff != "" || said.Code != 0 {
+		t.Errorf("%+v (-want +got):\n%s", said, diff)
+	}
+	said = clitest.Do(t, clitest.NewServer(t, node, clitest.Published(t, "")), Command, "set", "n1", "--start", "0s")
+	want = "8 GPUs are out of use from now on, for all Runs.\nNo Run is there now.\n"
+	if !strings.Contains(said.Out, want) {
+		t.Errorf("%+v, want %s", said, want)
 	}
 }
 

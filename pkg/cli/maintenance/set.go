@@ -27,6 +27,8 @@ func setCommand(s *session.Session) *cobra.Command {
 		Short: "Announce when maintenance of nodes starts and ends",
 		Long: `Announce when maintenance of nodes starts and ends. This replaces earlier announcements for these nodes.
 
+It prints what this takes out of use: how many GPUs, for whom and from when, and which Runs are there now.
+
 --start is a time (RFC 3339) or a duration from now; 0s is now. Without --end or --for the end is unknown, and the nodes
 stay out of use until "kubectl runs maintenance cancel".
 
@@ -115,5 +117,6 @@ func (l *setter) run(ctx context.Context, names []string) error {
 		}
 		fmt.Fprintf(l.Out, "node %s: %s\n", nodes[i].Name, session.LocalTimes(w.String(), l.Now()))
 	}
+	takes(ctx, l.Out, c, nodes, w, l.Now())
 	return nil
 }

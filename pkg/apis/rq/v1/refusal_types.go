@@ -38,6 +38,10 @@ type RunRefusal struct {
 	// opens is when the first closed window opens.
 	// +optional
 	Opens *metav1.Time `json:"opens,omitempty"`
+	// maxDuration is the longest, in whole hours and at least a day, with which a Run that declares none would start at once:
+	// no Run is cut for it in its first 24 hours of waiting while that is so.
+	// +optional
+	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`
 	// rule of Kubernetes that rejects nodes, in its own words.
 	// +optional
 	Rule string `json:"rule,omitempty"`

@@ -1167,6 +1167,11 @@ func (in *RunRefusal) DeepCopyInto(out *RunRefusal) {
 		in, out := &in.Opens, &out.Opens
 		*out = (*in).DeepCopy()
 	}
+	if in.MaxDuration != nil {
+		in, out := &in.MaxDuration, &out.MaxDuration
+		*out = new(metav1.Duration)
+		**out = **in
+	}
 	if in.Payers != nil {
 		in, out := &in.Payers, &out.Payers
 		*out = make([]RefusalPayer, len(*in))
