@@ -168,26 +168,31 @@ func perPodOf(members []member) (perPod int, problem string) {
 }
 
 // setLocality has groups of GPUs that are said, or that parts of the group are, share a domain. A JobSet of one Job is
-// such a part if the Job is to have a domain for itself.
+// such a part if the Job is to have a domain for itself. A group that is to lie in one domain does for as long as it
+// lives, however many pods it comes to have.
 func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perPod int) {
 	group, slice := p.gpus(rqv1.AnnotationGroupGPUs, perPod, 1), int32(shape.slice()*perPod)
-	total := spec.Resources.TotalGPUs
-	switch key := topologyKey(o.Object); {
+	total, key := spec.Resources.TotalGPUs, topologyKey(o.Object)
+	together := key != "" && key == o.FabricLevel
+	switch {
+	case key != "" && !together:
+		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of "+
+			"%s: leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
 	case group > 0 && total%group != 0:
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
 		p.problem(rqv1.AnnotationGroupGPUs, by, value,
 			fmt.Sprintf("and the %d GPUs of %s are not a multiple of it", total, o.Key))
-	case group > 0:
-	case key == o.FabricLevel:
-		group = total
-	case key != "":
-		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of "+
-			"%s: leave the topology constraint out or name that key", o.Key, key, o.FabricLevel))
-	case slice > 0 && (slice < total || shape.within != ""):
+	case group == 0 && !together && slice > 0 && (slice < total || shape.within != ""):
 		group = slice
 	}
+	if group > 0 || together {
+		spec.Locality = &rqv1.RunLocality{}
+	}
 	if group > 0 {
-		spec.Locality = &rqv1.RunLocality{GroupGPUs: &group}
+		spec.Locality.GroupGPUs = &group
+	}
+	if together {
+		spec.Locality.AllowCrossGroupSpread = ptr.To(false)
 	}
 }
 
@@ -208,8 +213,8 @@ func topologyKey(object map[string]any) string {
 // there are.
 func (p *params) setWidth(spec *rqv1.RunSpec, least, total int32) {
 	step := *spec.Resources.GPUsPerPod
-	if spec.Locality != nil {
-		step = *spec.Locality.GroupGPUs
+	if l := spec.Locality; l != nil && l.GroupGPUs != nil {
+		step = *l.GroupGPUs
 	}
 	if said := p.gpus(rqv1.AnnotationMinWidth, int(step), 1); said > 0 {
 		if said > total {

@@ -214,7 +214,12 @@ func TestDerive(t *testing.T) {
 			object: "{kind: PodGroup, spec: {minMember: 2}}", want: "24 of H100 by 8, from 16 to 24"},
 		"a PodGroup in a domain": {pods: []*corev1.Pod{podOf("a", 8, with("scheduling.x-k8s.io/pod-group", "gang")...)},
 			object: "{kind: PodGroup, spec: {minMember: 1, schedulingConstraints: {topology: [{key: fabric.domain}]}}}",
-			want:   "8 of H100 by 8, in groups of 8"},
+			want:   "8 of H100 by 8, in one domain"},
+		"a PodGroup in a domain, in groups": {pods: []*corev1.Pod{
+			podOf("a", 4, with("scheduling.x-k8s.io/pod-group", "gang", rqv1.AnnotationGroupGPUs+"!", "4")...),
+			podOf("b", 4, with("scheduling.x-k8s.io/pod-group", "gang", rqv1.AnnotationGroupGPUs+"!", "4")...)},
+			object: "{kind: PodGroup, spec: {minMember: 2, schedulingConstraints: {topology: [{key: fabric.domain}]}}}",
+			want:   "8 of H100 by 4, in groups of 4, in one domain"},
 		"a PodGroup in another": {pods: []*corev1.Pod{podOf("a", 8, with("scheduling.x-k8s.io/pod-group", "gang")...)},
 			object: "{kind: PodGroup, spec: {minMember: 1, schedulingConstraints: {topology: [{key: rack}]}}}",
 			want:   "PodGroup/gang asks for one domain of rack"},
@@ -262,8 +267,11 @@ func brief(s *rqv1.RunSpec) string {
 		return ""
 	}
 	out := fmt.Sprintf("%d of %s by %d", s.Resources.TotalGPUs, s.Resources.GPUType, *s.Resources.GPUsPerPod)
-	if s.Locality != nil {
-		out += fmt.Sprintf(", in groups of %d", *s.Locality.GroupGPUs)
+	if l := s.Locality; l != nil && l.GroupGPUs != nil {
+		out += fmt.Sprintf(", in groups of %d", *l.GroupGPUs)
+	}
+	if l := s.Locality; l != nil && l.AllowCrossGroupSpread != nil && !*l.AllowCrossGroupSpread {
+		out += ", in one domain"
 	}
 	if m := s.Malleable; m != nil {
 		out += fmt.Sprintf(", from %d to %d", m.MinTotalGPUs, m.MaxTotalGPUs)

@@ -52,6 +52,10 @@ func Full(run *rqv1.Run, members []*corev1.Pod) string {
 		return ""
 	}
 	key, _ := KeyOf(run)
-	return fmt.Sprintf("%s started with %d pods, for which Run %s stands, and all of them are there: another pod gets "+
+	why := fmt.Sprintf("%s started with %d pods, for which Run %s stands, and all of them are there: another pod gets "+
 		"the place of one that is lost", key, ranks, run.Name)
+	if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil && *l.GroupGPUs > *each {
+		why += fmt.Sprintf(", or starts with others that make up another group of %d GPUs", *l.GroupGPUs)
+	}
+	return why
 }

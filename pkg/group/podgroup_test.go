@@ -39,12 +39,15 @@ func TestPodGroups(t *testing.T) {
 		"more":                {some(3), gangOf2, "24 of H100 by 8, from 16 to 24"},
 		"too few":             {some(1), gangOf2, "waiting for 1 more of the group's 2 pods to be created"},
 		"in a domain": {some(2), gangOf2 + ", schedulingConstraints: {topology: [{key: fabric.domain}]}",
-			"16 of H100 by 8, in groups of 16"},
+			"16 of H100 by 8, in one domain"},
 		"more, in a domain": {some(3), gangOf2 + ", schedulingConstraints: {topology: [{key: fabric.domain}]}",
-			"24 of H100 by 8, in groups of 24"},
+			"24 of H100 by 8, in one domain, from 16 to 24"},
 		"in a rack": {some(2), gangOf2 + ", schedulingConstraints: {topology: [{key: rack}]}",
 			"PodGroup/gang asks for one domain of rack"},
-		"no gang":     {some(3), "schedulingPolicy: {basic: {}}", "24 of H100 by 8, from 8 to 24"},
+		"no gang": {some(3), "schedulingPolicy: {basic: {}}", "24 of H100 by 8, from 8 to 24"},
+		"no gang, in a domain": {some(3),
+			"schedulingPolicy: {basic: {}}, schedulingConstraints: {topology: [{key: fabric.domain}]}",
+			"24 of H100 by 8, in one domain, from 8 to 24"},
 		"10,000 pods": {some(10000), "schedulingPolicy: {gang: {minCount: 10000}}", "80000 of H100 by 8"},
 		"10,000 pods of which few are there": {some(3), "schedulingPolicy: {gang: {minCount: 10000}}",
 			"waiting for 9997 more of the group's 10000 pods to be created"},
@@ -205,6 +208,11 @@ func TestFull(t *testing.T) {
 	if !full() {
 		t.Error("one that has all pods is not full")
 	}
+	run.Spec.Locality = &rqv1.RunLocality{GroupGPUs: ptr.To[int32](16)}
+	if why := Full(run, members); !strings.HasSuffix(why, "or starts with others that make up another group of 16 GPUs") {
+		t.Errorf("one that grows by groups says %q", why)
+	}
+	run.Spec.Locality = nil
 	run.Spec.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 24, StepGPUs: 8}
 	if full() {
 		t.Error("one that may grow is full")

@@ -32,6 +32,7 @@ func TestWidthFor(t *testing.T) {
 		was   *rqv1.RunMalleable
 		group int32
 		ranks int
+		one   bool // it lies in one domain
 		least bool // the object says how many there are at least
 		there []int
 		want  *rqv1.RunMalleable
@@ -40,7 +41,8 @@ func TestWidthFor(t *testing.T) {
 		"more":    {ranks: 4, there: []int{0, 1}, want: desires(between(16, 32), 32)},
 		"more in groups": {group: 16, ranks: 5, there: []int{0, 1},
 			want: desires(&rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 32, StepGPUs: 16}, 32)},
-		"less than a group": {group: 16, ranks: 3, there: []int{0, 1}},
+		"more in its domain": {one: true, ranks: 3, there: []int{0, 1}, want: desires(between(16, 24), 24)},
+		"less than a group":  {group: 16, ranks: 3, there: []int{0, 1}},
 		"more already": {was: desires(between(16, 32), 32), ranks: 4, there: []int{0, 1, 2},
 			want: desires(between(16, 32), 32)},
 		"fewer, that are gone": {ranks: 1, there: []int{0}, want: desires(between(8, 16), 8)},
@@ -58,6 +60,9 @@ func TestWidthFor(t *testing.T) {
 			spec := &rqv1.RunSpec{Malleable: c.was, Resources: rqv1.RunResources{TotalGPUs: 16, GPUsPerPod: ptr.To[int32](8)}}
 			if c.group > 0 {
 				spec.Locality = &rqv1.RunLocality{GroupGPUs: &c.group}
+			}
+			if c.one {
+				spec.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr.To(false)}
 			}
 			var pods []*corev1.Pod
 			for _, index := range c.there {

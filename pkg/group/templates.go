@@ -101,6 +101,9 @@ func levelOf(m map[string]any, at string) level {
 		l.count, l.hosts = min(l.count, said("completions", maxPods)), max(1, said("numOfHosts", 1))
 		l.count = min(l.count*l.hosts, maxPods)
 	}
+	if _, nested := m["template"]; nested && m["suspend"] == true && l.name != "" {
+		l.count = 0 // one of several parts, whose pods are not made
+	}
 	return l
 }
 

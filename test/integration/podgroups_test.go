@@ -102,7 +102,8 @@ func lifeOfPodGroups(s *site, kind schema.GroupVersion) {
 	s.awaitGone(run, waits)
 }
 
-// nearPodGroup: a gang that is to lie in one domain does not start with room in two.
+// nearPodGroup: a gang that is to lie in one domain does not start with room in two, and a pod that joins it later waits
+// for room in that domain, whatever is free elsewhere.
 func nearPodGroup(s *site) {
 	s.spends()
 	for _, domain := range []string{"d0", "d1"} {
@@ -126,7 +127,12 @@ func nearPodGroup(s *site) {
 			s.t.Errorf("it is in %s", domain)
 		}
 	}
+	s.member(native, "near", "c")
+	s.podTold("c", "another pod starts when Run "+run+" can grow")
 	s.settled()
+	if node, _, err := s.scheduled("c"); err != nil || node != "" {
+		s.t.Errorf("a pod that its domain has no room for is on %q: %v", node, err)
+	}
 }
 
 // hostilePodGroups: what is wrong with a group, or with a pod that names one, is told and hurts no other.
