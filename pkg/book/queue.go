@@ -94,6 +94,9 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	case m.stage == assigned && (m.gang.deadline.IsZero() || m.gang.comesOneByOne()):
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
+	if why := b.shapes.contradicts(m); why != "" && m.stage < leased {
+		return "", b.starts.mismatch(m, why, now)
+	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {
 		b.places.unwind(m.gang) // an earlier cycle of the gang ended between its plan and the barrier
 	}

@@ -1,0 +1,108 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// asksOf has a container of a pod ask for so much of a resource.
+func asksOf(c *corev1.Container, name string, n int64) {
+	limits := corev1.ResourceList{}
+	for key, quantity := range c.Resources.Limits {
+		limits[key] = quantity
+	}
+	limits[corev1.ResourceName(name)] = *resource.NewQuantity(n, resource.DecimalSI)
+	c.Resources.Limits = limits
+}
+
+// A pod asks for other GPUs, as it was admitted, than its Run pays for: no Lease is written that says less than the pod
+// gets, the Run holds nothing and is told, and it starts once admission leaves its pods alone.
+func TestPodsAdmittedWithOtherGPUsThanAreChargedAreRefused(t *testing.T) {
+	more := corev1.Container{Name: "more", Image: "proxy"}
+	for name, admits := range map[string]func(pod *corev1.Pod){
+		"a sidecar with GPUs": func(pod *corev1.Pod) {
+			asksOf(&more, "nvidia.com/gpu", 4)
+			pod.Spec.Containers = append(pod.Spec.Containers, more)
+		},
+		"an init container with more": func(pod *corev1.Pod) {
+			asksOf(&more, "nvidia.com/gpu", 6)
+			pod.Spec.InitContainers = append(pod.Spec.InitContainers, more)
+		},
+		"more GPUs": func(pod *corev1.Pod) { asksOf(&pod.Spec.Containers[0], "nvidia.com/gpu", 8) },
+		"none":      func(pod *corev1.Pod) { pod.Spec.Containers[0].Resources = corev1.ResourceRequirements{} },
+	} {
+		for _, of := range []string{"run0-0", "run0-1", "run0-s0"} {
+			if name == "none" && of == "run0-s0" {
+				continue // it has none
+			}
+			t.Run(name+" in "+of, func(t *testing.T) {
+				tell(t, func(w *world) {
+					w.Admits = func(pod *corev1.Pod) {
+						if pod.Name == of {
+							admits(pod)
+						}
+					}
+					for _, node := range []string{"n0", "n1", "n2"} {
+						w.addNode(node, "d0")
+					}
+					w.setBudget("a", "org:a", 64)
+					w.submitWithSpares("run0", "org:a", 1, 2, 4, 1)
+					for range 10 {
+						w.round()
+						for _, pod := range w.Pods {
+							if pod.Name == of && pod.Spec.NodeName != "" {
+								w.t.Fatalf("%s is bound with other GPUs than are paid for: %s", of, w.describe("run0"))
+							}
+						}
+					}
+					if of != "run0-s0" {
+						if run := w.Runs["run0"]; run.Status.Phase == rqv1.RunRunning ||
+							!strings.Contains(run.Status.Message, "pod "+of+" was admitted") {
+							w.t.Fatalf("phase %s, message %q", run.Status.Phase, run.Status.Message)
+						}
+						w.Admits = nil
+						w.settle()
+						w.running("run0", "although its pods are admitted as they are by now")
+					}
+				})
+			})
+		}
+	}
+}
+
+// A rank that is replaced is admitted with more than was paid for: the Run goes on without it and says why, and nothing
+// is bound.
+func TestAReplacementAdmittedWithMoreGPUsIsTold(t *testing.T) {
+	for _, spares := range []int{0, 1} {
+		tell(t, func(w *world) {
+			for _, node := range []string{"n0", "n1", "n2"} {
+				w.addNode(node, "d0")
+			}
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run0", "org:a", 1, 2, 4, spares)
+			w.settle()
+			w.running("run0", "")
+			w.Admits = func(pod *corev1.Pod) { asksOf(&pod.Spec.Containers[0], "nvidia.com/gpu", 8) }
+			w.Lose(w.on("run0-0"))
+			for range 10 {
+				w.round()
+				w.Pass(time.Second)
+			}
+			run := w.Runs["run0"]
+			for _, pod := range w.Pods {
+				if pod.Spec.NodeName != "" && pod.Spec.Containers[0].Resources.Limits.Name("nvidia.com/gpu", "").Value() == 8 {
+					w.t.Fatalf("%s is bound: %s", pod.Name, w.describe("run0"))
+				}
+			}
+			if told := run.Status.Message; !strings.Contains(told, "was admitted") {
+				w.t.Fatalf("it says %q: %s", told, w.describe("run0"))
+			}
+		})
+	}
+}
