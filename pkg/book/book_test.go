@@ -21,6 +21,12 @@ import (
 // check asserts the invariants that hold at every moment, whatever is under way.
 func (w *world) check() {
 	w.checkOrder()
+	for name, run := range w.Runs {
+		if held := w.Book.HeldForAbsent(run.UID); held > 0 && run.Status.HeldInVain.Rests(w.Now) {
+			w.t.Fatalf("R46: %d places are held for absent pods of %s, which rests until %s", held, name,
+				run.Status.HeldInVain.Until)
+		}
+	}
 	held, runs := map[string]int{}, map[string]int{} // for all but shards, and for all that runs
 	byPod := map[string]*rqv1.Lease{}
 	domains := map[string]string{}

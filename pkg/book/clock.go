@@ -59,6 +59,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
+	b.turns.nextRested(e)
 	b.growth.nextTry(e, b.pace.swept)
 	b.fill.nextForgiveness(e)
 }
@@ -149,6 +150,7 @@ func (b *Book) sweep(now time.Time) {
 	b.pace.swept = now
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
+	b.turns.rested(now)
 	b.turns.goRound(now)
 	b.waiting.remind(now)
 	grown := b.growth.grow(now)

@@ -73,6 +73,7 @@ func (b *Book) SetRun(run *rqv1.Run) {
 		b.seats.endWithRun(g)
 		b.waiting.changes(run.Spec.Resources.GPUType) // it may end sooner
 	}
+	b.turns.restAnew(g)
 	if requeued || edited {
 		b.breaksUp(g)
 	}

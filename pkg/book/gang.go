@@ -98,6 +98,8 @@ type gang struct {
 	filed  filing
 	// stoodBack is since when it has let others be tried first, in this attempt; zero when it has not.
 	stoodBack time.Time
+	// restsTill is until when the rest lasts that the gang has begun last, after it had held places in vain.
+	restsTill time.Time
 	// place is where the gang stands among those that wait; own is the place that is its own, and queued what it has the
 	// other by.
 	place, own spot

@@ -74,8 +74,11 @@ func (g *gang) awaitsPods() bool {
 // sweepsLater reports whether shards are to leave the gang's places, and stay until all of its pods have been made.
 func (g *gang) sweepsLater() bool { return g.crowds && g.awaitsPods() }
 
-// denied reports whether the gang waits because the API server does not take its pods.
-func (g *gang) denied() bool { return g.refusal != nil && g.refusal.Reason == plan.NotCreated }
+// denied reports whether the gang waits because its pods are not made: the API server does not take them, or others did
+// not make them in time.
+func (g *gang) denied() bool {
+	return g.refusal != nil && (g.refusal.Reason == plan.NotCreated || g.refusal.Reason == plan.HeldInVain)
+}
 
 // takesTooLong reports whether a gang has waited for its pods up to its deadline, and not one has come.
 func (g *gang) takesTooLong(now time.Time) bool {

@@ -46,12 +46,15 @@ type classes struct {
 	suspended map[*gang]bool
 	// turnedBack are those whose pods the API server has not taken, and mustering those whose pods are being made.
 	turnedBack, mustering map[*gang]bool
+	// resting are those that have held places in vain, and hold none again for a while.
+	resting map[*gang]bool
 }
 
 func newClasses() classes {
 	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}, theirs: map[*gang]bool{},
 		suspended: map[*gang]bool{},
-		requeued:  map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{}}
+		requeued:  map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{},
+		resting: map[*gang]bool{}}
 }
 
 // note puts a gang where its Run belongs, which has changed.
@@ -72,6 +75,9 @@ func (c *classes) note(g *gang) {
 	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())
 	_, requeued := g.requeuedAt()
 	put(c.requeued, requeued)
+	if !g.mayRest() {
+		delete(c.resting, g)
+	}
 }
 
 func (r *roster) gangOf(run types.UID) *gang {

@@ -19,7 +19,8 @@ func Decide(o Observed) Decision {
 	}
 	s := situationOf(f)
 	d := Decision{Close: closings(f, s.reasonGone), Status: statusOf(s),
-		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run)}
+		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run) ||
+			!heldInVainSince(s).IsZero()}
 	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	d.Evictable = s.guard.lowered

@@ -45,6 +45,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setSaveIgnored(c, s)
 	setPriority(c, s)
 	setTimeouts(next, s)
+	setHeldInVain(next, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)

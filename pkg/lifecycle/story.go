@@ -59,7 +59,7 @@ func storyOfPending(s *situation) (reason, message string) {
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
 			"values"
 	case s.overdue() && s.unmade() > 0:
-		return "DeadlineExceeded", storyOfLate(s)
+		return "DeadlineExceeded", storyOfLate(s) + untilRested(s)
 	case s.overdue():
 		return "DeadlineExceeded", fmt.Sprintf("not every pod could be bound within %s; the Run starts again", f.GangDeadline)
 	case f.Problem != "":

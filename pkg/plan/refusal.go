@@ -45,6 +45,8 @@ const (
 	NotYet Reason = "NotYet"
 	// NotCreated: the API server does not take the Run's pods, for want of quota or against an admission rule.
 	NotCreated Reason = "NotCreated"
+	// HeldInVain: places were held for pods that others did not make, and are not held again yet (R46).
+	HeldInVain Reason = "HeldInVain"
 )
 
 // Refusal is why a Run does not start, as data (R29): which limit, whose, where, and by how much it is short.

@@ -374,4 +374,8 @@ type RunStatus struct {
 	// timeouts tells how often the Run's maxDuration was over and it waited again; absent while that has not happened.
 	// +optional
 	Timeouts *RunTimeouts `json:"timeouts,omitempty"`
+	// heldInVain tells for how many attempts places were held in vain for pods that somebody else was to create, and until
+	// when none are held again; absent if there was none lately.
+	// +optional
+	HeldInVain *RunHeldInVain `json:"heldInVain,omitempty"`
 }

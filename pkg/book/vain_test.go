@@ -1,0 +1,54 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// TestPlacesHeldInVainAreNotHeldAgainAtOnce: a group whose first pod is never ready holds places for the others, which
+// nobody pays for, a part of the time only, and a smaller one each time, whoever schedules by then (R46). Others have
+// the GPUs meanwhile, and are told nothing of it.
+func TestPlacesHeldInVainAreNotHeldAgainAtOnce(t *testing.T) {
+	tell(t, func(w *world) {
+		first := w.startSlowly()
+		for again := range 3 {
+			began := w.Now
+			for w.Pods[first] != nil {
+				w.Pass(gangDeadline / 2)
+				w.rounds(2)
+				w.check()
+				if w.Now.Sub(began) > (rank.LongestStart+1)*gangDeadline {
+					t.Fatalf("it holds %d GPUs after %s", w.heldGPUs(), w.Now.Sub(began))
+				}
+			}
+			ended := w.Now
+			w.crash()
+			rest := gangDeadline << (again + 1)
+			for w.Now.Sub(ended) < rest-gangDeadline {
+				w.rounds(2)
+				if held := w.heldGPUs(); held != 0 {
+					t.Fatalf("%d GPUs are held %s after attempt %d was in vain: %s", held, w.Now.Sub(ended), again+1,
+						w.Runs["run00"].Status.Message)
+				}
+				if message := w.Runs["run00"].Status.Message; !strings.Contains(message, "in vain") {
+					t.Fatalf("it says: %s", message)
+				}
+				w.Pass(gangDeadline / 2)
+			}
+			w.Pass(gangDeadline + time.Second)
+			w.rounds(6)
+			if held := w.heldGPUs(); held != 32 {
+				t.Fatalf("%d GPUs are held although it has rested: %s", held, w.Runs["run00"].Status.Message)
+			}
+			first = w.firstOf("run00")
+		}
+		w.SetReady(first, true)
+		w.rounds(6)
+		w.running("run00", "although all its pods are there")
+		w.settle()
+		w.checkSettled()
+	})
+}
