@@ -296,17 +296,24 @@ func TestAPodThatHasChangedIsNotGivenARank(t *testing.T) {
 // for as long as those of pods that are gone.
 func TestAFailedGroupMayBeMadeAnew(t *testing.T) {
 	for name, test := range map[string]struct {
-		controlled bool
-		want       rqv1.RunPhase
+		controlled, alone bool
+		name              string // by which its controller makes it, and others
+		want              rqv1.RunPhase
 	}{
-		"by nobody":       {false, rqv1.RunFailed},
-		"by a controller": {true, ""},
+		"by nobody":       {want: rqv1.RunFailed},
+		"by a controller": {controlled: true},
+		"by a controller, alone and under the same name": {controlled: true, alone: true},
+		"by a controller, alone and under another name": {controlled: true, alone: true, name: "job-",
+			want: rqv1.RunFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t)
 			g.named("o")
 			pod := foreign("w", "8")
-			pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
+			pod.GenerateName = test.name
+			if !test.alone {
+				pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
+			}
 			if test.controlled {
 				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "rq.davidlangworthy.io/v1", Kind: "Run", Name: "none",
 					Controller: &test.controlled}}

@@ -319,10 +319,12 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	return g.rest(), g.report(ctx, o, nil, d.Waits)
 }
 
-// madeAgain reports whether the pods of a group are made by controllers, and no object says how it has ended.
+// madeAgain reports whether the pods of a group are made by controllers, and no object says how it has ended. The next
+// pod is no other's mate where each is a group of its own: only one of the same name would have the place of one that
+// has failed.
 func madeAgain(v *view) bool {
 	return group.End(v.Object) == "" && slices.ContainsFunc(v.members, func(pod *corev1.Pod) bool {
-		return metav1.GetControllerOfNoCopy(pod) != nil
+		return metav1.GetControllerOfNoCopy(pod) != nil && (!group.Of(pod).Alone() || pod.GenerateName == "")
 	})
 }
 

@@ -113,3 +113,39 @@ func TestPodsOfRunsAreNotFilledUp(t *testing.T) {
 		}
 	}
 }
+
+// TestControllersAdoptPodsThatAreTheirs, and release them: only what the scheduler has made is tied to its Run. What a
+// pod is in its Run stays the scheduler's word for both.
+func TestControllersAdoptPodsThatAreTheirs(t *testing.T) {
+	policy, controls := podsPolicy(t), true
+	pod := func(source rqv1.RunSource, owner string) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "train-0",
+			Labels: map[string]string{rqv1.LabelRun: "train"}}}
+		if source != "" {
+			p.Labels[rqv1.LabelSource] = string(source)
+		}
+		if owner != "" {
+			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: owner, UID: "u",
+				Controller: &controls}}
+		}
+		return p
+	}
+	const tied, marked = "metadata.ownerReferences: they tie a pod", "metadata.labels: labels under"
+	for name, c := range map[string]struct {
+		before, after *corev1.Pod
+		says          string
+	}{
+		"a ReplicaSet adopts one of others":   {pod(rqv1.SourcePods, ""), pod(rqv1.SourcePods, "web"), ""},
+		"and releases it":                     {pod(rqv1.SourcePods, "web"), pod(rqv1.SourcePods, ""), ""},
+		"and it gets another":                 {pod(rqv1.SourcePods, "web"), pod(rqv1.SourcePods, "anew"), ""},
+		"one of a Run is adopted":             {pod("", ""), pod("", "web"), tied},
+		"one of a Run is released":            {pod("", "web"), pod("", ""), tied},
+		"one of a Run is taken for another's": {pod("", "web"), pod(rqv1.SourcePods, ""), marked},
+		"one of others is taken for a Run's":  {pod(rqv1.SourcePods, ""), pod("", ""), marked},
+	} {
+		got := strings.Join(refusals(t, policy, c.before, c.after), "; ")
+		if c.says == "" && got != "" || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
