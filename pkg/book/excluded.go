@@ -2,6 +2,7 @@ package book
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,17 +41,27 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 	return func(node string) bool { return bad[node] }
 }
 
-// rejected returns a test for the nodes that a gang's pods may not use: those that they are barred from, those that
+// rejected returns a test for the nodes that one of a gang's pods at least may not use: those that they are barred from, those that
 // another scheduling rule has turned down, and those that have ended ranks which have no other place yet. It returns
 // nil when there is none, so that pack need not look at single nodes. What nodes have beside GPUs is the packer's to
 // know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
-	return t.rejecting(g, pod, g.fled())
+	return t.turning(g, t.barredToAny(g, pod), g.fled())
+}
+
+// rejectedAll is rejected with the nodes that none of the gang's pods may use, where these differ.
+func (t *nodeTable) rejectedAll(g *gang, pod *corev1.Pod) func(node string) bool {
+	return t.turning(g, t.barredToAll(g, pod), g.fled())
 }
 
 // rejecting is rejected with the nodes that ranks are to leave if they can: those are none for who stays there.
 func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node string) bool {
-	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
+	return t.turning(g, t.barred(g.run.Spec.Resources.GPUType, pod), fled)
+}
+
+// turning adds to the nodes that pods of a gang are barred from those that another rule has turned down, and those that
+// ranks are to leave.
+func (t *nodeTable) turning(g *gang, barred func(node string) bool, fled []string) func(node string) bool {
 	evictors := g.evictors()
 	if len(g.excluded)+len(evictors)+len(fled) == 0 {
 		return barred
@@ -69,7 +80,7 @@ func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node
 // accepts reports whether a rank of a gang could be bound to a node by what both are.
 func (t *nodeTable) accepts(g *gang, name string) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, g.model())
+	return node != nil && t.serves(node) && g.excluded[name] == "" && t.admitsOne(g, node)
 }
 
 // blame adds to a refusal for want of room, or of room where the money pays, which nodes other scheduling rules keep
@@ -81,7 +92,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 	if !refusal.AboutRoom() && !refusal.Elsewhere {
 		return
 	}
-	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
+	barred := t.barredToAll(g, pod)
 	t.sayWhy(refusal, pod)
 	rejection := t.rejection(g, barred, now)
 	if rejection == nil {
@@ -155,13 +166,20 @@ func (g *gang) without(rejected func(node string) bool, now time.Time) func(node
 
 // servedBy returns the nodes that serve a gang now.
 func (t *nodeTable) servedBy(g *gang) map[string]serving {
-	out, barred := map[string]serving{}, t.barred(g.run.Spec.Resources.GPUType, g.model())
+	out, barred := map[string]serving{}, t.barredToAll(g, g.model())
 	for name, node := range t.ofFlavor[g.run.Spec.Resources.GPUType] {
 		if t.serves(node) && (barred == nil || !barred(name)) {
 			out[name] = serving{node.UID, t.gpusOf(node)}
 		}
 	}
 	return out
+}
+
+// admitsOne reports whether a pod of a gang may go to a node by what both say.
+func (t *nodeTable) admitsOne(g *gang, node *corev1.Node) bool {
+	variants := g.variants()
+	return variants == nil && admits(node, g.model()) ||
+		slices.ContainsFunc(variants, func(s *variant) bool { return admits(node, s.pod) })
 }
 
 // admits reports whether a pod may go to a node by what both say.

@@ -37,7 +37,7 @@ func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecas
 		len(g.check.shunned)+len(g.check.reaches) > 0 {
 		return nil
 	}
-	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barred(ask.Demand.Flavor, pod)
+	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barredToAny(g, pod)
 	return &ask
 }
 

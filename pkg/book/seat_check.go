@@ -179,7 +179,7 @@ func (p *placement) ask(g *gang, before *plan.Refusal) {
 // not know, or shards leave for them, and what stands in the way may be another pod's rule.
 func (p *placement) mustAsk(g *gang, pod *corev1.Pod, places []plan.Assignment, now time.Time) bool {
 	return p.nodes.asks && len(places) > 0 && !now.Before(g.check.unasked) &&
-		(asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {
+		(g.asksBeyond(pod) || slices.ContainsFunc(places, func(a plan.Assignment) bool {
 			return !a.Spare && len(p.seats.shards[a.Node]) > 0
 		}))
 }

@@ -119,7 +119,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		return refusal
 	}
 	defer x.seats.spend(g, missing)()
-	rejected := x.nodes.rejected(g, pod)
+	rejected := x.nodes.rejectedAll(g, pod)
 	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {
 		if v.own { // it stays, whoever else leaves that node
 			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
@@ -350,7 +350,7 @@ func (x *starter) planWithin(g *gang, d plan.Demand, claim plan.Claim, missing [
 	rejected func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
 	var first *plan.Refusal
 	for _, without := range within(g.check.reaches, rejected) {
-		assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, without, now)
+		assignments, refusal := x.planVariants(g, d, claim, missing, without, now)
 		if refusal == nil {
 			return assignments, nil
 		}

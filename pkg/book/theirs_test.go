@@ -48,6 +48,7 @@ type controllers struct {
 	wants      map[types.UID]int
 	inOrder    bool
 	affinity   *corev1.Affinity // of the pods that they make
+	pinned     map[int]string   // those of them that name a node, by slot
 }
 
 // wants returns how many pods a Run's controller is to make.
@@ -108,8 +109,11 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 	}
 	for i, n := range w.missing(run) {
 		if i < most {
-			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3),
-				Affinity: w.controllers.affinity})
+			affinity := w.controllers.affinity
+			if node := w.controllers.pinned[n]; node != "" {
+				affinity = onNode(node)
+			}
+			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity})
 		}
 	}
 }

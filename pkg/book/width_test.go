@@ -42,7 +42,7 @@ func (w *world) checkWidths() {
 			w.t.Fatalf("R16, R23: Run %s of %d..%d GPUs by %d has the width %+v", name, least, most, step, run.Status.Width)
 		}
 		groups := int32(1)
-		if l := run.Spec.Locality; l != nil {
+		if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 			groups = granted / *l.GroupGPUs
 		}
 		size := *run.Spec.Resources.GPUsPerPod

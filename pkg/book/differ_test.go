@@ -1,0 +1,66 @@
+package book_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// onNode has a pod go to a node alone.
+func onNode(name string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}}}}}}
+}
+
+// TestPodsOfAGroupMayDifferInWhereTheyGo: each goes where it may itself, whatever the others may: one that may go to one
+// node alone gets that, though it comes last, and though others would have it too. Where one has none, none has, and
+// nobody else is ended for them.
+func TestPodsOfAGroupMayDifferInWhereTheyGo(t *testing.T) {
+	for name, c := range map[string]struct {
+		pinned map[int]string
+		with   []func(*rqv1.RunSpec)
+		want   map[int]string // the nodes of those that are pinned; nil where none starts
+	}{
+		"one is pinned, the others free": {pinned: map[int]string{2: "d0-n00"}, want: map[int]string{2: "d0-n00"}},
+		"the first is pinned":            {pinned: map[int]string{0: "d1-n01"}, want: map[int]string{0: "d1-n01"}},
+		"each is pinned": {pinned: map[int]string{0: "d1-n01", 1: "d0-n00", 2: "d1-n00"},
+			want: map[int]string{0: "d1-n01", 1: "d0-n00", 2: "d1-n00"}},
+		"two are for one node": {pinned: map[int]string{0: "d1-n01", 1: "d1-n01"}},
+		"in one domain, one pinned": {pinned: map[int]string{2: "d2-n01"}, with: []func(*rqv1.RunSpec){together},
+			want: map[int]string{2: "d2-n01"}},
+		"in one domain, pinned to two": {pinned: map[int]string{0: "d0-n00", 2: "d2-n01"},
+			with: []func(*rqv1.RunSpec){together}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.fleet("d0", 1)
+				w.fleet("d1", 2)
+				w.fleet("d2", 3)
+				w.setBudget("a", "org:a", 48)
+				w.controllers.pinned = c.pinned
+				w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, append([]func(*rqv1.RunSpec){ungrouped, theirs}, c.with...)...)
+				w.rounds(4)
+				got := map[int]string{}
+				for slot, pods := range w.Slots(w.Runs["run00"].UID) {
+					if node := pods[0].Spec.NodeName; c.pinned[slot] != "" && node != "" {
+						got[slot] = node
+					}
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" && len(c.want)+len(got) > 0 {
+					t.Errorf("on (-want +got):\n%s\n%s", diff, w.Runs["run00"].Status.Message)
+				}
+				if bound := len(w.boundSlots("run00")); bound != 3 && c.want != nil || bound != 0 && c.want == nil {
+					t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
+				}
+				w.settle()
+				w.checkSettled()
+			})
+		})
+	}
+}
+
+func together(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: new(bool)} }
