@@ -65,8 +65,8 @@ func variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) (
 	return append(variants, s), s
 }
 
-// missingBy returns missing pods of a gang by their variants. One that has not been made is taken for such as the others of
-// its group are, and a spare for such as its group's first rank is.
+// missingBy returns missing pods of a gang by their variants. One that has not been made is taken for such as the others
+// of its group are, and a spare for such as its group's first rank is.
 func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
 	for _, part := range missing {
 		index := part.Index
@@ -84,8 +84,8 @@ func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
 	return out
 }
 
-// asksBeyond reports whether a pod of a gang, or another that others have made for it, uses scheduling rules that a plan
-// does not know.
+// asksBeyond reports whether a pod of a gang, or another that others have made for it, uses scheduling rules that a
+// plan does not know.
 func (g *gang) asksBeyond(pod *corev1.Pod) bool {
 	return asksBeyond(pod) || g.run.Spec.Theirs() && slices.ContainsFunc(g.active.members, func(m *member) bool {
 		return m != nil && asksBeyond(m.pod)
@@ -164,8 +164,8 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 	return nil, refusal
 }
 
-// planEach plans variants of a gang's pods one beside the other, in a domain if one is given and where ranks are free to
-// choose.
+// planEach plans variants of a gang's pods one beside the other, in a domain if one is given and where ranks are free
+// to choose.
 func (x *starter) planEach(g *gang, d plan.Demand, claim plan.Claim, variants []*variant,
 	without map[*variant]func(string) bool, domain string, now time.Time) (out []plan.Assignment, _ *plan.Refusal) {
 	fork := plan.NewFork(x.fleet, x.accounts)
