@@ -203,8 +203,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		} else if g.started() && !part.Spare {
 			b.shapes.reconsider(g)
 		} else if g.complete() {
-			b.waiting.greet(m, b.roster.early[pod.UID])
+			b.waiting.greet(m)
 		}
+	}
+	if b.roster.early[pod.UID] { // the scheduling queue has been told that nothing was known of it
+		b.mail.activate(pod)
 	}
 	if takes && b.roster.open && m.stage == unplaced { // it waited in vain, and a spare's place is to be its own
 		b.turns.keepSpare(m)

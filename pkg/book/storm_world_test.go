@@ -29,7 +29,7 @@ type storm struct {
 
 func newStorm(w *world) *storm {
 	w.storm = &storm{world: w, journal: newJournal()}
-	w.Reserves, w.AtOnce = true, false
+	w.Reserves, w.AtOnce, w.Hasty = true, false, true
 	w.Stored = w.storm.started
 	w.Reserved = func(was, r *rqv1.Reservation) {
 		w.storm.writes++

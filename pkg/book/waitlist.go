@@ -303,10 +303,9 @@ func (w *waitlist) nextCall(e *earliest, now time.Time) {
 // comesWithin is how long the leader of a gang that is woken may take to be tried.
 const comesWithin = time.Minute
 
-// greet has the gang of a pod planned that has just come. A leader about which the queue has not asked yet comes by
-// itself: it would be tried twice.
-func (w *waitlist) greet(m *member, asked bool) {
-	if g := m.gang; g.leader() == m && !asked && !g.unpaid && !g.opportunistic() {
+// greet has the gang of a pod planned that has just come. A leader comes by itself: it would be tried twice.
+func (w *waitlist) greet(m *member) {
+	if g := m.gang; g.leader() == m && !g.unpaid && !g.opportunistic() {
 		w.rouse(g)
 		w.pardon(g)
 		return

@@ -76,6 +76,8 @@ type Cluster struct {
 	Admits func(pod *corev1.Pod)
 	// Holds has no pod be bound for now that has its Lease: the API server refuses that.
 	Holds bool
+	// Hasty has the scheduling queue hear of each pod before the book does, and be told that nothing is known of it.
+	Hasty bool
 	// Quota is how many pods there may be; 0 for any number.
 	Quota int
 	// Denies are the pods that an admission rule denies, by name, and why.

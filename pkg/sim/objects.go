@@ -121,7 +121,9 @@ func (c *Cluster) SetPod(pod *corev1.Pod) {
 	withheld := c.withhold(pod.UID)
 	was := c.Pods[pod.UID]
 	if was == nil {
-		c.Queue[pod.UID] = true
+		if !c.Hasty || c.Book.Gate(pod) == "" {
+			c.Queue[pod.UID] = true
+		}
 	} else {
 		c.podsOf.drop(was.Labels[rqv1.LabelRun], pod.UID)
 	}

@@ -65,7 +65,7 @@ func New(t story.T, s *story.Story) *Cluster {
 		rules:  nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
 		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear, Worded: c.word}})
-	c.Takes, c.Silent, c.Admits, c.Unready = takes, true, admits, unready
+	c.Takes, c.Silent, c.Admits, c.Unready, c.Hasty = takes, true, admits, unready, true
 	return c
 }
 
