@@ -54,6 +54,9 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		maps.Copy(l.Forgone, g.forgone)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
+	for _, node := range l.Lost {
+		b.views.lookAtNode(&l, g, node)
+	}
 	for _, pod := range o.Pods {
 		b.views.lookAtNode(&l, g, pod.Spec.NodeName)
 		if h := b.seats.held[pod.UID]; h != nil {

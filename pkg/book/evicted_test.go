@@ -55,17 +55,39 @@ func (w *world) looked(run string) {
 	}
 }
 
-// An eviction by the API leaves the pod its grace. Its rank is its spare's, also where no PodDisruptionBudget had a
-// place be set aside first, and however its program ends.
-func TestARankThatIsEvictedIsSwapped(t *testing.T) {
+// An eviction by the API leaves the pod its grace. Its rank is its spare's where its node is being emptied, also where
+// no PodDisruptionBudget had a place be set aside first, and however its program ends; else it goes back.
+func TestARankThatIsEvictedIsSwappedOrGoesBack(t *testing.T) {
 	for name, phase := range map[string]corev1.PodPhase{
 		"gone": "", "failed": corev1.PodFailed, "succeeded": corev1.PodSucceeded,
 	} {
+		t.Run(name+" from a node in service", func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.AtOnce = false
+				w.guarded(4, 2, 1, patient(20))
+				uid, node := w.pod("run0-0"), w.on("run0-0")
+				w.EvictByAPI(uid)
+				w.looked("run0")
+				if phase != "" {
+					w.EndPod(uid, phase)
+					w.looked("run0")
+				}
+				w.DeletePod(uid)
+				w.settle()
+				if on := w.on("run0-0"); on != node {
+					w.t.Fatalf("the rank is on %q, want its node %s", on, node)
+				}
+				w.died("run0", 0, node, "EvictionByEvictionAPI")
+				w.expectLedger("run0", map[string]int{"Evicted": 1, "open Swap Active": 1, "open Start Active": 1,
+					"open Start Spare": 1})
+			})
+		})
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
 				w.AtOnce = false
 				w.guarded(4, 2, 1, patient(20))
 				spare, uid, node := w.on("run0-s0"), w.pod("run0-0"), w.on("run0-0")
+				w.cordoned(node, true)
 				w.EvictByAPI(uid)
 				w.looked("run0")
 				if phase != "" {

@@ -21,8 +21,12 @@ func Blames(d *rqv1.RunDeath, at time.Time) bool {
 }
 
 // evicted reports whether a pod was told to go by people, or for a taint that somebody has set.
-func evicted(d *rqv1.RunDeath) bool {
-	return d.Sign == "EvictionByEvictionAPI" || d.Sign == "DeletionByTaintManager"
+func evicted(d *rqv1.RunDeath) bool { return ByPeople(d.Sign) }
+
+// ByPeople reports whether a sign says that a pod was told to go by people, or for a taint that somebody has set: its
+// node is at no fault (R27).
+func ByPeople(sign string) bool {
+	return sign == "EvictionByEvictionAPI" || sign == "DeletionByTaintManager"
 }
 
 // Avoided returns the nodes that a rank is to avoid at an instant for what has become of its pods there, in order:

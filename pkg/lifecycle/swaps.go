@@ -8,6 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -53,7 +55,7 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		}
 		group := w.shape.GroupOf(index)
 		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool {
-			return f.mayTake(pod) && (short || !f.movesAgain(&made, spare))
+			return f.mayTake(pod) && (short || !f.movesAgain(&made, spare) && !f.goesBack(index, &made))
 		})
 		if at >= 0 && (lost || short) {
 			spare := free[group][at]
@@ -70,6 +72,20 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
 	}
 	return s
+}
+
+// goesBack reports whether a rank whose node is in service goes back there rather than to a spare: people had it leave,
+// and the node has done nothing, as far as the status tells. It does not where they had it leave again soon after.
+func (f *facts) goesBack(index int, made *rank.Replacement) bool {
+	deaths := f.Run.Status.Deaths
+	told := slices.ContainsFunc(deaths, func(d rqv1.RunDeath) bool {
+		return int(d.Index) == index && d.Node == made.Lost && d.Sign == made.Sign
+	})
+	if !told || !ending.ByPeople(made.Sign) || !f.Accepts(made.Lost) {
+		return false
+	}
+	avoided, _ := ending.Avoided(deaths, index, f.Now)
+	return !slices.Contains(avoided, made.Lost)
 }
 
 // mayTake reports whether a rank is to be made for another spare than the one whose place its pod records and does not

@@ -31,6 +31,8 @@ func evictedStories() (all []Story) {
 		Story{Name: "evicted-by-people-and-back", Play: func(s *Teller) {
 			backWhereItWas(s, func(s *Teller) { s.EvictPod("train-0") })
 		}},
+		Story{Name: "evicted-by-people-and-a-spare", Play: func(s *Teller) { backBeforeASpare(s, Spares(8)) }},
+		Story{Name: "evicted-by-people-and-a-free-node", Play: func(s *Teller) { backBeforeASpare(s) }},
 		Story{Name: "evicted-elastic", Play: backBeforeItShrinks},
 		Story{Name: "evicted-twice-by-people", Play: awayAfterTwoEvictions},
 		Story{Name: "evicted-at-the-start", Play: badNodeAtTheStart},
@@ -102,6 +104,42 @@ func backWhereItWas(s *Teller, ends func(*Teller)) {
 	s.Same("its node", node, s.On("train-0"))
 	s.Ledger("train", Leases{"Evicted": 1, Open: 2})
 	s.Says("younger", rqv1.RunPending, "short by 8")
+}
+
+// backBeforeASpare has somebody evict a rank from a node that is in service, in the Run's first minute; cordon a node,
+// evict the rank that is there and uncordon it before the rank has gone; and taint a node for a moment. Each time the
+// rank goes back to its node, although there is a spare, or another node: the node has done nothing.
+func backBeforeASpare(s *Teller, changes ...RunChange) {
+	s.Nodes("d0", 4)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 16, append(changes, InPods(8), InGroups(16), Takes(time.Minute, 3*time.Second))...)
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	taint := "example.com/looked-at"
+	for i, people := range []struct{ leave, back func(node string) }{
+		{func(string) { s.EvictPod("train-0") }, func(string) {}},
+		{func(node string) {
+			s.ChangeNode(node, Cordoned)
+			s.Until("the eviction", func() error { return s.Evict("train-1") })
+		}, func(node string) { s.ChangeNode(node, GivenBack) }},
+		{func(node string) { s.ChangeNode(node, Tainted(taint, "", corev1.TaintEffectNoExecute)) },
+			func(node string) { s.ChangeNode(node, GivenBack) }},
+	} {
+		name := []string{"train-0", "train-1", "train-0"}[i]
+		before, node := s.Pods("train"), s.On(name)
+		people.leave(node)
+		s.Until(name+" is to have been told to go", func() error {
+			if pod := s.Pods("train")[name]; pod != nil && pod.UID == before[name].UID && pod.DeletionTimestamp == nil {
+				return fmt.Errorf("it has not")
+			}
+			return nil
+		})
+		people.back(node)
+		s.Remade("train", before, name)
+		s.Says("train", rqv1.RunRunning)
+		s.Same("its node", node, s.On(name))
+		s.Later(10 * time.Minute)
+	}
+	s.Ledger("train", Leases{"Evicted": 3, Open: len(s.Pods("train"))})
 }
 
 // backBeforeItShrinks has the node of an elastic Run's rank turn it away where there is no other: it does not shrink.
