@@ -52,6 +52,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Priority, l.PlaceSince = b.roster.priorities.of(g.run), g.placeSince()
 		b.views.lookAtCompleted(&l, g)
 		maps.Copy(l.Forgone, g.forgone)
+		l.KeptInVain = g.keptInVain
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, node := range l.Lost {

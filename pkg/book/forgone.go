@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // awaitedRanks returns the ranks of a running gang for which something is kept, and for which others are to make pods
@@ -46,8 +47,8 @@ func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 	}
 }
 
-// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42): the Run goes on
-// without. One that comes all the same is placed wherever there is room.
+// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42), or at once while
+// the Run rests after that was in vain (R46): the Run goes on without. One that comes all the same is placed wherever there is room.
 func (k *keptRooms) forgo(now time.Time) {
 	for g := range k.roster.classes.theirs {
 		ranks := k.awaitedRanks(g)
@@ -58,11 +59,16 @@ func (k *keptRooms) forgo(now time.Time) {
 		for _, index := range ranks {
 			at, noted := g.lapses[index]
 			switch {
+			case g.run.Status.HeldInVain.Rests(now):
+				k.forgoRank(g, index)
 			case !noted:
 				lapses[index] = now.Add(k.args.GangDeadline.Duration)
 			case now.Before(at):
 				lapses[index] = at
 			default:
+				if l := g.latest[rank.Part{Index: index}]; l != nil && l.ended.After(g.keptInVain) {
+					g.keptInVain = l.ended
+				}
 				k.forgoRank(g, index)
 			}
 		}

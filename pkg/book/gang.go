@@ -76,6 +76,8 @@ type gang struct {
 	// says until when it is kept for those that have none.
 	forgone map[int]bool
 	lapses  map[int]time.Time
+	// keptInVain is when the last of those ended for which it was kept until then; zero when none has.
+	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool
 	// took says for which ranks that have not been bound since others of its owner have been told to go (R44).

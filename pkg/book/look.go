@@ -156,6 +156,8 @@ type Look struct {
 	Completed map[int]bool
 	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept.
 	Forgone map[int]bool
+	// KeptInVain is when the last of those pods ended whose places were kept until then; zero when none were.
+	KeptInVain time.Time
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
 	// room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod

@@ -52,3 +52,39 @@ func TestPlacesHeldInVainAreNotHeldAgainAtOnce(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// TestPlacesKeptInVainAreNotKeptAgainAtOnce: who deletes a pod of a running group again and again, and has no other
+// made in time, is not to have its place from the second time on (R42, R46), whoever schedules by then.
+func TestPlacesKeptInVainAreNotKeptAgainAtOnce(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		lose := func(what string, want int64) {
+			w.leaves("run00", 1)
+			w.rounds(3)
+			w.Pass(2 * time.Second)
+			w.rounds(2)
+			if held := w.heldGPUs(); held != want {
+				t.Fatalf("%s: %d GPUs are held, want %d", what, held, want)
+			}
+			w.Pass(gangDeadline)
+			w.rounds(3)
+			if held := w.heldGPUs(); held != 24 {
+				t.Fatalf("%s: %d GPUs are held in the end", what, held)
+			}
+			delete(w.controllers.less, slot{w.Runs["run00"].UID, 1})
+			w.rounds(3)
+			if on := w.boundSlots("run00"); len(on) != 4 {
+				t.Fatalf("%s: its pods are on %v", what, on)
+			}
+		}
+		lose("the first time", 32)
+		lose("the second time", 32)
+		w.crash()
+		lose("while it rests", 24)
+		w.Pass(4 * gangDeadline)
+		lose("when it has rested", 32)
+		w.running("run00", "although all its pods are there")
+		w.settle()
+		w.checkSettled()
+	})
+}

@@ -142,7 +142,8 @@ func setGrace(c conditions, rules *Rules) {
 func setRoomKept(c conditions, s *situation) {
 	f := s.facts
 	switch kept := meta.IsStatusConditionTrue(c.next.Conditions, rqv1.ConditionRoomKept); {
-	case s.requeued() && s.cuts.final == nil && !s.timesOut() && f.Shape == nil && len(f.Lost) > 0:
+	case s.requeued() && s.cuts.final == nil && !s.timesOut() && f.Shape == nil && len(f.Lost) > 0 &&
+		!c.next.HeldInVain.Rests(f.Now):
 		c.renew(rqv1.ConditionRoomKept, saying{"Requeued", fmt.Sprintf("the GPUs that the Run held, except those of lost "+
 			"nodes, are kept for it until %s after its last old pod is gone", f.GangDeadline)})
 	case !kept:

@@ -6,26 +6,88 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// setHeldInVain counts the attempts in which places were held in vain for pods that others were to make, each once, and
-// says until when none are held again (R46). A Run that has run for hours in between has that many halvings of it.
+// setHeldInVain counts how often places were held in vain for pods that others were to make, or that were to start
+// again, each time once, and says until when none are held again (R46). A start that was in vain is followed by a rest
+// the first time; what is kept for ranks, or for a Run, that were lost from the second time on.
 func setHeldInVain(next *rqv1.RunStatus, s *situation) {
-	f := s.facts
-	if at, ran := f.Run.StartedAt(); ran && s.phase != rqv1.RunRunning && next.HeldInVain != nil {
-		next.HeldInVain.Count >>= min(f.Now.Sub(at)/time.Hour, rqv1.MostInVain)
-		if next.HeldInVain.Count == 0 {
-			next.HeldInVain = nil
-		}
+	if started, ran := s.facts.Run.StartedAt(); ran && s.phase != rqv1.RunRunning {
+		halve(next, later(started, untilOf(next)), s.facts.Now)
 	}
 	if since := heldInVainSince(s); !since.IsZero() {
-		until := restsUntil(s)
-		next.HeldInVain = &rqv1.RunHeldInVain{Count: timesInVain(f.Run) + 1, Since: wholeTime(since),
-			Until: wholeTime(until)}
-		next.HeldInVain.Count = min(next.HeldInVain.Count, rqv1.MostInVain)
+		countInVain(next, s, since, 1)
+	} else if since := keptInVainSince(s); !since.IsZero() {
+		if started, ran := s.facts.Run.StartedAt(); ran && s.phase == rqv1.RunRunning {
+			halve(next, later(started, untilOf(next)), since)
+		}
+		countInVain(next, s, since, 2)
 	}
+}
+
+// halve halves the count for each hour of an interval in which the Run ran.
+func halve(next *rqv1.RunStatus, from, to time.Time) {
+	h := next.HeldInVain
+	if h == nil || !to.After(from) {
+		return
+	}
+	h.Count >>= min(to.Sub(from)/time.Hour, rqv1.MostInVain)
+	if h.Count == 0 {
+		next.HeldInVain = nil
+	}
+}
+
+// untilOf returns until when the last rest lasts; zero where there was none.
+func untilOf(status *rqv1.RunStatus) time.Time {
+	if status.HeldInVain == nil {
+		return time.Time{}
+	}
+	return status.HeldInVain.Until.Time
+}
+
+func later(x, y time.Time) time.Time {
+	if y.After(x) {
+		return y
+	}
+	return x
+}
+
+// countInVain counts what was held in vain since an instant. A rest follows if it was so often at least.
+func countInVain(next *rqv1.RunStatus, s *situation, since time.Time, least int32) {
+	h := &rqv1.RunHeldInVain{Count: 1, Since: wholeTime(since), Until: wholeTime(s.facts.Now)}
+	if was := next.HeldInVain; was != nil {
+		h.Count = min(was.Count+1, rqv1.MostInVain)
+	}
+	if h.Count >= least {
+		h.Until = wholeTime(s.facts.Now.Add(s.facts.GangDeadline << h.Count))
+	}
+	next.HeldInVain = h
+}
+
+// keptInVainSince returns since when what a Run, or ranks of it, had lost was kept for them until they had not come in
+// time, if that has not been counted; zero otherwise.
+func keptInVainSince(s *situation) (since time.Time) {
+	f := s.facts
+	kept := meta.FindStatusCondition(f.Run.Status.Conditions, rqv1.ConditionRoomKept)
+	switch {
+	case s.phase == rqv1.RunRunning && saysRunning(f.Run):
+		since = f.KeptInVain
+	case s.phase == rqv1.RunPending && !s.suspends() && f.RoomLapsed && kept != nil && kept.Status == metav1.ConditionTrue:
+		since = kept.LastTransitionTime.Time
+	}
+	return uncounted(f.Run, since)
+}
+
+// uncounted returns an instant if it is after what was counted last; zero otherwise.
+func uncounted(run *rqv1.Run, since time.Time) time.Time {
+	if h := run.Status.HeldInVain; since.IsZero() || h != nil && !wholeTime(since).After(h.Since.Time) {
+		return time.Time{}
+	}
+	return since
 }
 
 // timesInVain returns how many attempts have been counted.
@@ -66,10 +128,7 @@ func heldInVainSince(s *situation) time.Time {
 			since = start
 		}
 	}
-	if h := f.Run.Status.HeldInVain; h != nil && !wholeTime(since).After(h.Since.Time) {
-		return time.Time{} // that has been counted
-	}
-	return since
+	return uncounted(f.Run, since)
 }
 
 // cutOrSucceeded reports whether a pod has gone for another reason than that others did not come.

@@ -6,17 +6,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RunHeldInVain tells of attempts in which places were held for pods that did not come: their controller was to create them
-// (rule R46).
+// RunHeldInVain tells how often places were held for pods that did not come in time: those that their controller was to
+// create, and those of a Run that had lost a node and did not start again (rule R46).
 type RunHeldInVain struct {
-	// count is how many attempts did, up to 6. It is halved for each hour for which the Run then ran.
+	// count is how often that was, up to 6. It is halved for each hour for which the Run then ran.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=6
 	Count int32 `json:"count"`
-	// since is when the last of them began to hold places. RFC 3339.
+	// since is when the places began to be held that were held last. RFC 3339.
 	Since metav1.Time `json:"since"`
-	// until is until when no places are held again for pods that do not exist yet: 2, 4, … 64 times gangDeadline after the
-	// end of that attempt. RFC 3339.
+	// until is until when no places are held again for pods that do not exist: 2, 4, … 64 times gangDeadline after that, or
+	// no longer where it was the first place of a lost pod, or of a lost Run. RFC 3339.
 	Until metav1.Time `json:"until"`
 }
 
