@@ -164,6 +164,36 @@ func TestAGroupThatIsMadeAnew(t *testing.T) {
 	}
 }
 
+// TestAPodThatItsControllerMakesAgain under its name, as a StatefulSet does, is the same group: its Run outlives the pod,
+// and with it the place in line, or what is kept for a rank that runs, and its spare.
+func TestAPodThatItsControllerMakesAgain(t *testing.T) {
+	g, controls := newGrouped(t), true
+	g.named("o")
+	was, is, other := foreign("web-0", "8"), foreign("web-0", "8"), foreign("web-0", "8")
+	is.UID, other.UID = "another", "of a StatefulSet that was made anew"
+	for pod, set := range map[*corev1.Pod]types.UID{was: "set", is: "set", other: "anew"} {
+		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: set,
+			Controller: &controls}}
+	}
+	g.groups.note(was)
+	g.want("it is new", was, "create")
+	g.groups.drop(was)
+	g.groups.note(is)
+	g.want("its pod has been made again", is)
+	if of := g.run().OwnerReferences; len(of) != 1 || of[0].UID != "set" || of[0].Controller != nil {
+		t.Errorf("the Run goes with %v", of)
+	}
+	g.groups.drop(is)
+	g.want("it has no pods", is)
+	g.clock.Step(g.groups.deadline)
+	g.want("and none have come", is, "delete")
+	g.groups.note(is)
+	g.want("it has one again", is, "create")
+	g.groups.drop(is)
+	g.groups.note(other)
+	g.want("another StatefulSet has its name", other, "delete")
+}
+
 // TestPodsThatComeBeforeAGroupStarts are of it: how many there are is not known where nothing says it.
 func TestPodsThatComeBeforeAGroupStarts(t *testing.T) {
 	g := newGrouped(t)

@@ -324,7 +324,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 // has failed.
 func madeAgain(v *view) bool {
 	return group.End(v.Object) == "" && slices.ContainsFunc(v.members, func(pod *corev1.Pod) bool {
-		return metav1.GetControllerOfNoCopy(pod) != nil && (!group.Of(pod).Alone() || pod.GenerateName == "")
+		return group.KeepsName(pod) || !group.Of(pod).Alone() && metav1.GetControllerOfNoCopy(pod) != nil
 	})
 }
 

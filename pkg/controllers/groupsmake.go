@@ -38,13 +38,17 @@ func (g *groups) deleteRun(ctx context.Context, run *rqv1.Run) error {
 	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else its only pod.
+// ownersOf returns what a Run goes with that stands for a group: what the group is known by, else the controller that
+// makes its only pod again when that is gone, else the pod.
 func ownersOf(o *group.Observed) []metav1.OwnerReference {
 	switch {
 	case o.Object != nil:
 		return []metav1.OwnerReference{referenceTo(o.Object)}
 	case o.Key.Kind == "Pod" && len(o.Pods) > 0:
 		pod := o.Pods[0] // one that waits comes before one that goes
+		if by := metav1.GetControllerOfNoCopy(pod); group.KeepsName(pod) {
+			return []metav1.OwnerReference{{APIVersion: by.APIVersion, Kind: by.Kind, Name: by.Name, UID: by.UID}}
+		}
 		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}
 	}
 	return nil

@@ -166,6 +166,12 @@ func each(with func(api, kind string)) {
 	with("", kindPod)
 }
 
+// KeepsName reports whether the controller of a pod, if it makes another in its place, gives it the same name, as that
+// of a StatefulSet does. One that has the API server find names gives it another.
+func KeepsName(pod *corev1.Pod) bool {
+	return metav1.GetControllerOfNoCopy(pod) != nil && pod.GenerateName == ""
+}
+
 // Alone reports whether a pod is in no group but its own.
 func (m Member) Alone() bool { return m.Kind == kindPod }
 
