@@ -25,7 +25,7 @@ func newAPI(o *Options, gone *endedPods, guards *guards, tell statusWriter, lost
 	doubts func() bool) api {
 	return api{
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
-		podWriter:         podWriter{kube: o.Kube, clock: o.Clock},
+		podWriter:         podWriter{kube: o.Kube, clock: o.Clock, untold: new(untold)},
 		guards:            guards,
 		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
 		runDeleter:        runDeleter{client: o.Client, doubts: doubts, refused: &sync.Once{}},

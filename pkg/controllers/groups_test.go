@@ -302,7 +302,7 @@ func TestAPodThatHasChangedIsNotGivenARank(t *testing.T) {
 	g := newGrouped(t)
 	pod := foreign("a", "8")
 	pod.ResourceVersion = "7"
-	writer := podWriter{kube: g.kube, clock: g.clock}
+	writer := podWriter{kube: g.kube, clock: g.clock, untold: new(untold)}
 	g.faults = []fault{{on: "patch pods", err: conflict}}
 	adopted := []lifecycle.Adoption{{Pod: pod, Labels: map[string]string{rqv1.LabelRun: "r"}}}
 	if err := writer.AdoptPods(t.Context(), adopted); err == nil {

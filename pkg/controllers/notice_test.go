@@ -26,7 +26,7 @@ func TestAPodThatCannotBeToldGoesAllTheSame(t *testing.T) {
 	} {
 		kube := fake.NewClientset(rankOf(0, corev1.PodRunning), rankOf(1, corev1.PodRunning))
 		kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) { return true, nil, err })
-		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon)}
+		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon), untold: new(untold)}
 		if err := p.DeletePods(t.Context(), []lifecycle.Deletion{
 			{Pod: rankOf(0, corev1.PodRunning), Notice: &lifecycle.Notice{Reason: "RandomPreempt"}},
 			{Pod: rankOf(1, corev1.PodRunning), Tell: "the Run has ended"}}); err != nil {
@@ -46,7 +46,7 @@ func TestAPodThatIsFullGoesWithoutGrace(t *testing.T) {
 		grace := a.(core.DeleteActionImpl).GetDeleteOptions().GracePeriodSeconds
 		return grace == nil || *grace > 0, nil, apierrors.NewInternalError(errors.New("etcdserver: request is too large"))
 	})
-	p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon)}
+	p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon), untold: new(untold)}
 	if err := p.DeletePods(t.Context(), []lifecycle.Deletion{{Pod: rankOf(0, corev1.PodRunning)}}); err != nil {
 		t.Error(err)
 	}

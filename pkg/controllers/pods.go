@@ -25,8 +25,9 @@ import (
 
 // podWriter makes the pods of Runs and their Services, and ends pods.
 type podWriter struct {
-	kube  kubernetes.Interface
-	clock clock.PassiveClock
+	kube   kubernetes.Interface
+	clock  clock.PassiveClock
+	untold *untold
 }
 
 // CreateService makes a Run's Service, unless it is there.
@@ -52,32 +53,43 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 	})
 }
 
-// DeletePods deletes pods with notice, unless they are gone or others have their names. A notice that is refused keeps
-// no pod from going: whoever may edit a pod could see to it that it is.
+// DeletePods deletes pods with notice, unless they are gone or others have their names. A notice that is refused, or
+// fails for long, keeps no pod from going: whoever may edit a pod could see to it that it does.
 func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
 	logDeletions(ctx, deletions)
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
-		if err := p.tellEnd(ctx, d); reconcile.Refused(err) {
-			klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
-				klog.KObj(d.Pod))
-		} else if err != nil {
+		err := p.tellEnd(ctx, d)
+		if p.untold.waits(d.Pod.UID, err, p.clock.Now()) {
 			return err
 		}
+		if err != nil {
+			klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
+				klog.KObj(d.Pod))
+		}
 		if !d.By.IsZero() {
-			if err := p.endInPlace(ctx, d); !reconcile.Refused(err) && !reconcile.TooLarge(err) {
+			err = p.endInPlace(ctx, d)
+			if err == nil {
+				p.untold.forget(d.Pod.UID)
+				return nil
+			}
+			if p.untold.waits(d.Pod.UID, err, p.clock.Now()) {
 				return err
 			}
 		}
 		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
 		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
 		pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
-		err := pods.Delete(ctx, d.Pod.Name, options)
+		err = pods.Delete(ctx, d.Pod.Name, options)
 		if reconcile.TooLarge(err) { // not even when it is to end fits into it any more
 			options.GracePeriodSeconds = new(int64)
 			err = pods.Delete(ctx, d.Pod.Name, options)
 		}
-		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+		err = ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+		if err == nil {
+			p.untold.forget(d.Pod.UID)
+		}
+		return err
 	})
 }
 

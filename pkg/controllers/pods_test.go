@@ -43,7 +43,7 @@ func TestMakingPods(t *testing.T) {
 		kube.PrependReactor("create", "pods", func(core.Action) (bool, runtime.Object, error) {
 			return c.quota, nil, apierrors.NewForbidden(corev1.Resource("pods"), "train-0", errors.New("exceeded quota"))
 		})
-		p := podWriter{kube: kube}
+		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon), untold: new(untold)}
 		if err := p.CreatePods(t.Context(), []*corev1.Pod{rankOf(0, corev1.PodPending)}); !c.is(err) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -74,7 +74,7 @@ func TestDeletingPods(t *testing.T) {
 		if c.deletion.Pod == nil {
 			c.deletion.Pod = rankOf(0, corev1.PodRunning)
 		}
-		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon)}
+		p := podWriter{kube: kube, clock: clocktesting.NewFakeClock(noon), untold: new(untold)}
 		if err := p.DeletePods(t.Context(), []lifecycle.Deletion{c.deletion}); err != nil {
 			t.Fatal(err)
 		}
