@@ -9,8 +9,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// Places that a gang holds for pods which others are to make are nobody's GPUs meanwhile, and paid for by nobody. A gang
-// for which they did not come in time rests, the longer the more often that has happened (R46): its Run's status says
+// Places that a gang holds for pods which others are to make are nobody's GPUs meanwhile, and paid for by nobody. A
+// gang for which they did not come in time rests, the longer the more often that has happened (R46): its Run's status says
 // until when. Meanwhile it is like one whose pods the API server does not take: it has no date, keeps no money, and
 // nobody is cut for it.
 

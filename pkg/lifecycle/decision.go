@@ -117,8 +117,8 @@ func (d *Decision) Starts(run *rqv1.Run) bool {
 }
 
 // TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more
-// that the Run has failed, that it keeps their room or held others' places in vain, or, once the Reservation is over, why
-// they were cut.
+// that the Run has failed, that it keeps their room or held others' places in vain, or, once the Reservation is over,
+// why they were cut.
 func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
 	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.tellsShards ||
