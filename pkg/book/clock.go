@@ -60,6 +60,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
 	b.turns.nextRested(e)
+	b.nextUnanswered(e, now)
 	b.growth.nextTry(e, b.pace.swept)
 	b.fill.nextForgiveness(e)
 }
@@ -151,6 +152,7 @@ func (b *Book) sweep(now time.Time) {
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.rested(now)
+	b.unanswered(now)
 	b.turns.goRound(now)
 	b.waiting.remind(now)
 	grown := b.growth.grow(now)

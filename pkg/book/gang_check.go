@@ -82,11 +82,13 @@ type checking struct {
 	// are not asked about another one.
 	vague   int
 	unasked time.Time
+	// since is when it was first seen that an answer is waited for; zero before.
+	since time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
 func (c *checking) ask(before *plan.Refusal) {
-	c.pending, c.refusal = true, before
+	c.pending, c.refusal, c.since = true, before, time.Time{}
 	c.asked++
 }
 

@@ -124,8 +124,7 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	if q.unsure == mostUnsure {
 		q.unsure = 0
 		for _, at := range c.Places {
-			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node,
-				Why: "its rules do not say whether they accept the rank"})
+			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: unsaid})
 		}
 	}
 	for _, t := range turned {
