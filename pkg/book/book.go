@@ -47,6 +47,7 @@ type Book struct {
 	future     *horizon
 	drainer    *drainer
 	// The decisions.
+	losses *lossesFirst
 	turns  *activations
 	starts *starter
 	shapes *shaper
@@ -73,9 +74,12 @@ func New(given *config.Args) *Book {
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses(), priorities: priorities{}, args: args}
+		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
-	b.mu = newGuard(b.waiting.wakeStirred)
+	b.mu = newGuard(func() {
+		b.losses.look()
+		b.waiting.wakeStirred()
+	})
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
 	b.mail.inquiries = newOutlet[[]types.UID](b.mu)
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
@@ -118,6 +122,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
+	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, mail: b.mail, of: map[*gang]bool{}}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
@@ -169,6 +174,7 @@ func (b *Book) Begin(now time.Time) {
 	b.turns.resumeAll(now) // before anybody else takes the room
 	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()
+	b.losses.begin(now)
 	for _, m := range b.roster.members {
 		if m.stage < bound {
 			b.mail.activate(m.pod)

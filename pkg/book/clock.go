@@ -56,6 +56,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	}
 	b.waiting.nextCall(e, now)
 	b.waiting.nextPledge(e)
+	b.losses.next(e)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
@@ -149,6 +150,7 @@ func (b *Book) sweep(now time.Time) {
 		return
 	}
 	b.pace.swept = now
+	b.losses.sweep(now)
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.rested(now)

@@ -56,6 +56,8 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return state.holdsBack(), nil
 	case m.gang.leader() != m:
 		return waitsForPlan, nil
+	case b.losses.holds(m):
+		return whileLost, nil
 	case m.part.Spare, m.gang.asksForSeats():
 		return "", nil
 	}

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type roster struct {
 	// priorities order the Runs of one owner.
 	priorities priorities
 	turns      map[string]*quotaTurn // by namespace
+	// bereft are the flavors of which nobody is given GPUs until lost ranks have theirs.
+	bereft map[string]bool
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been
@@ -127,7 +130,7 @@ func (r *roster) wanting() []*gang {
 // contested returns the flavors whose room Runs that wait are about to be tried on, or have not said yet where they
 // intend to be, and so do ranks that were lost. They come first.
 func (r *roster) contested() map[string]bool {
-	out := map[string]bool{}
+	out := maps.Clone(r.bereft)
 	for g := range r.living {
 		if (g.woken || g.reservation != nil) && g.run != nil && !out[g.full.Flavor] && g.contests() {
 			out[g.full.Flavor] = true
