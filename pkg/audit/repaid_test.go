@@ -8,8 +8,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/audit"
 )
 
-// TestRepaid has the Lease of a rank be open beside the one that takes its place, as when a process dies between the two
-// writes, and then closed. Either way it counts once, up to the instant at which the other begins.
+// TestRepaid has the Lease of a rank be open beside the one that takes its place, as when a process dies between the
+// two writes, and then closed. Either way it counts once, up to the instant at which the other begins.
 func TestRepaid(t *testing.T) {
 	for _, between := range []bool{true, false} {
 		w := sound()

@@ -33,8 +33,8 @@ func (z *shaper) contradicts(m *member) string {
 }
 
 // seeAdmission is where to look for what a Run's own words do not say.
-const seeAdmission = "look at gpusPerPod, at the template's containers and initContainers, and at what admission adds " +
-	"to pods (webhooks, LimitRanges)"
+const seeAdmission = "look at gpusPerPod, at the template's containers and initContainers, and at what admission " +
+	"adds to pods (webhooks, LimitRanges)"
 
 // mismatch refuses a pod a place that contradicts its Run. A gang that waits gives all back, and its pods are made
 // again; one that runs goes on without this pod.

@@ -65,8 +65,8 @@ func variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) (
 	return append(variants, s), s
 }
 
-// missingBy returns missing pods of a gang by their variants. One that has not been made is taken for such as the others
-// of its group are, and a spare for such as its group's first rank is.
+// missingBy returns missing pods of a gang by their variants. One that has not been made is taken for such as the
+// others of its group are, and a spare for such as its group's first rank is.
 func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
 	for _, part := range missing {
 		index := part.Index

@@ -17,9 +17,9 @@ func onNode(name string) *corev1.Affinity {
 			{MatchFields: []corev1.NodeSelectorRequirement{is}}}}}}
 }
 
-// TestPodsOfAGroupMayDifferInWhereTheyGo: each goes where it may itself, whatever the others may: one that may go to one
-// node alone gets that, though it comes last, and though others would have it too. Where one has none, none has, and
-// nobody else is ended for them.
+// TestPodsOfAGroupMayDifferInWhereTheyGo: each goes where it may itself, whatever the others may: one that may go to
+// one node alone gets that, though it comes last, and though others would have it too. Where one has none, none has,
+// and nobody else is ended for them.
 func TestPodsOfAGroupMayDifferInWhereTheyGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		pinned map[int]string

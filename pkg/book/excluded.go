@@ -41,10 +41,10 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 	return func(node string) bool { return bad[node] }
 }
 
-// rejected returns a test for the nodes that one of a gang's pods at least may not use: those that they are barred from, those that
-// another scheduling rule has turned down, and those that have ended ranks which have no other place yet. It returns
-// nil when there is none, so that pack need not look at single nodes. What nodes have beside GPUs is the packer's to
-// know.
+// rejected returns a test for the nodes that one of a gang's pods at least may not use: those that they are barred
+// from, those that another scheduling rule has turned down, and those that have ended ranks which have no other
+// place yet. It returns nil when there is none, so that pack need not look at single nodes. What nodes have beside
+// GPUs is the packer's to know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	return t.turning(g, t.barredToAny(g, pod), g.fled())
 }

@@ -1,6 +1,10 @@
 package book
 
-import "time"
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // StuckOn lists the nodes of pods that should be long gone.
 func (b *Book) StuckOn(now time.Time) (nodes []string) {
@@ -10,4 +14,12 @@ func (b *Book) StuckOn(now time.Time) (nodes []string) {
 		nodes = append(nodes, s.Node)
 	}
 	return nodes
+}
+
+// HeldForAbsent returns how many places are held for a Run that is to start, for pods that have not been made.
+func (b *Book) HeldForAbsent(run types.UID) int {
+	if g := b.roster.gangs[run]; g != nil && g.mayRest() {
+		return g.standIns
+	}
+	return 0
 }

@@ -398,11 +398,3 @@ func (b *Book) Quiet() bool {
 	defer b.mu.unlockUnchanged()
 	return b.mu.edits == b.mu.swept
 }
-
-// HeldForAbsent returns how many places are held for a Run that is to start, for pods that have not been made.
-func (b *Book) HeldForAbsent(run types.UID) int {
-	if g := b.roster.gangs[run]; g != nil && g.mayRest() {
-		return g.standIns
-	}
-	return 0
-}

@@ -47,8 +47,9 @@ func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 	}
 }
 
-// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42), or at once while
-// the Run rests after that was in vain (R46): the Run goes on without. One that comes all the same is placed wherever there is room.
+// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42), or at once
+// while the Run rests after that was in vain (R46): the Run goes on without. One that comes all the same is placed
+// wherever there is room.
 func (k *keptRooms) forgo(now time.Time) {
 	for g := range k.roster.classes.theirs {
 		ranks := k.awaitedRanks(g)

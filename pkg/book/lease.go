@@ -67,8 +67,8 @@ func (s *seating) leaseName(pod *corev1.Pod) types.NamespacedName {
 	return leaseName(pod)
 }
 
-// leaseName returns the name of a pod's first Lease. It is made of the pod's name and UID, so that whoever writes it, and
-// however often, it is one Lease.
+// leaseName returns the name of a pod's first Lease. It is made of the pod's name and UID, so that whoever writes
+// it, and however often, it is one Lease.
 func leaseName(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: rank.LeaseName(pod.Name, pod.UID)}
 }

@@ -79,7 +79,8 @@ func (s *seating) givenBack(g *gang) int {
 			l.charge.Owner != g.run.Spec.Owner {
 			continue
 		}
-		if gone++; since.IsZero() || l.ended.Before(since) {
+		gone++
+		if since.IsZero() || l.ended.Before(since) {
 			since = l.ended
 		}
 	}

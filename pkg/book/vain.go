@@ -10,9 +10,9 @@ import (
 )
 
 // Places that a gang holds for pods which others are to make are nobody's GPUs meanwhile, and paid for by nobody. A
-// gang for which they did not come in time rests, the longer the more often that has happened (R46): its Run's status says
-// until when. Meanwhile it is like one whose pods the API server does not take: it has no date, keeps no money, and
-// nobody is cut for it.
+// gang for which they did not come in time rests, the longer the more often that has happened (R46): its Run's
+// status says until when. Meanwhile it is like one whose pods the API server does not take: it has no date, keeps no
+// money, and nobody is cut for it.
 
 // mayRest reports whether places are held for a gang that is to start, for pods that are made late.
 func (g *gang) mayRest() bool {

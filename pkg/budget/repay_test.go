@@ -8,8 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestRepay asks for which of three ranks that a sponsor pays for the owner's own envelopes could pay instead, of one on
-// a node in the east and two in the west.
+// TestRepay asks for which of three ranks that a sponsor pays for the owner's own envelopes could pay instead, of
+// one on a node in the east and two in the west.
 func TestRepay(t *testing.T) {
 	most := int32(8)
 	for name, c := range map[string]struct {

@@ -164,8 +164,8 @@ func TestAGroupThatIsMadeAnew(t *testing.T) {
 	}
 }
 
-// TestAPodThatItsControllerMakesAgain under its name, as a StatefulSet does, is the same group: its Run outlives the pod,
-// and with it the place in line, or what is kept for a rank that runs, and its spare.
+// TestAPodThatItsControllerMakesAgain under its name, as a StatefulSet does, is the same group: its Run outlives the
+// pod, and with it the place in line, or what is kept for a rank that runs, and its spare.
 func TestAPodThatItsControllerMakesAgain(t *testing.T) {
 	g, controls := newGrouped(t), true
 	g.named("o")

@@ -64,7 +64,8 @@ func TestParts(t *testing.T) {
 			"tune-gpus-1": -1, "tune-more-0": 2}},
 		"Ray of several hosts": {hosts, "RayCluster/tune: 32 of H100 by 8, in groups of 16", map[string]int{
 			"tune-headgroup": -1, "tune-gpus-0": 0, "tune-gpus-1": 1, "tune-gpus-2": 2, "tune-gpus-3": 3}},
-		"Ray with workers that are suspended": {strings.Replace(ray, "groupName: more,", "groupName: more, suspend: true,", 1),
+		"Ray with workers that are suspended": {
+			strings.Replace(ray, "groupName: more,", "groupName: more, suspend: true,", 1),
 			"RayCluster/tune: 16 of H100 by 8", map[string]int{"tune-headgroup": -1, "tune-gpus-0": 0, "tune-gpus-1": -1}},
 		"a job of Ray": {job, "RayCluster/tune: 24 of H100 by 8", map[string]int{"tune-headgroup": -1,
 			"tune-gpus-0": 0, "tune-gpus-1": -1, "tune-more-0": 2}},

@@ -79,8 +79,8 @@ type Notice struct {
 	GraceSeconds int64
 }
 
-// Decision is what to do, in this order: delete pods, create replacements, close Leases, have others pay, create the Service and pods,
-// write the status, delete the Run.
+// Decision is what to do, in this order: delete pods, create replacements, close Leases, have others pay, create the
+// Service and pods, write the status, delete the Run.
 type Decision struct {
 	Delete []Deletion
 	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the

@@ -34,8 +34,8 @@ func leaseName(pod string, uid types.UID, number string) string {
 // longestName is how long the name of an object may be.
 const longestName = 253
 
-// Superseded is an open Lease in whose place another of its pod is open: that was written first, and the one ends as the
-// other begins.
+// Superseded is an open Lease in whose place another of its pod is open: that was written first, and the one ends as
+// the other begins.
 type Superseded struct{ Lease, By *rqv1.Lease }
 
 // Standing tells Leases that count as open from those in whose place another of their pod is. Closed ones stay.

@@ -102,8 +102,8 @@ func lifeOfPodGroups(s *site, kind schema.GroupVersion) {
 	s.awaitGone(run, waits)
 }
 
-// nearPodGroup: a gang that is to lie in one domain does not start with room in two, and a pod that joins it later waits
-// for room in that domain, whatever is free elsewhere.
+// nearPodGroup: a gang that is to lie in one domain does not start with room in two, and a pod that joins it later
+// waits for room in that domain, whatever is free elsewhere.
 func nearPodGroup(s *site) {
 	s.spends()
 	for _, domain := range []string{"d0", "d1"} {
