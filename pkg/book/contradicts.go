@@ -4,15 +4,20 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// contradicts says how a pod, as the API server has admitted it, asks for other GPUs than its Lease would say; empty
-// where it does not. Admission may add containers or requests to what a Run says, in some of its pods only. A spare
+// contradicts says how a pod, as the API server has admitted it, may not be started: it asks for other GPUs than its
+// Lease would say, or for more than GPUs; empty where it may. Admission may add containers or requests to what a Run says, in some of its pods only. A spare
 // holds its GPUs and asks for none.
 func (z *shaper) contradicts(m *member) string {
 	g, asks := m.gang, z.nodes.podGPUs(m.pod)
 	pays := g.full.GPUsPerPod
+	if why := z.keepsAway(m); why != "" {
+		return why
+	}
 	switch {
 	case m.standIn || pays == 0:
 		return ""
@@ -30,6 +35,20 @@ func (z *shaper) contradicts(m *member) string {
 			g.resource, seeAdmission)
 	}
 	return ""
+}
+
+// keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty where
+// it would not.
+func (z *shaper) keepsAway(m *member) string {
+	switch {
+	case m.standIn || m.gang.run == nil:
+		return ""
+	case !m.gang.run.Spec.Theirs():
+		return group.ReachesOthers(m.pod)
+	case z.nodes.args.ForeignAntiAffinity == config.AntiAffinityAllow:
+		return ""
+	}
+	return group.ReachesOut(m.pod)
 }
 
 // seeAdmission is where to look for what a Run's own words do not say.

@@ -58,6 +58,10 @@ type Args struct {
 	// Lottery says which Runs may be drawn to make room for others (R20): All, Borrowed for those of which some GPUs are
 	// not paid by envelopes of their own owner within what these allow, or None. Default: All.
 	Lottery string `json:"lottery,omitempty"`
+	// ForeignAntiAffinity says what becomes of pods that no Run made, ask for GPUs and require pods of other namespaces to
+	// keep away, by another label than one which their controller writes: Refuse holds them back, Allow places them.
+	// Default: Refuse.
+	ForeignAntiAffinity string `json:"foreignAntiAffinity,omitempty"`
 	// SpareRate is what a GPU-hour of a spare is charged, and OpportunisticRate one of opportunistic work: decimals from 0
 	// to 1 with at most three places (R7). Defaults: "0.5" and "0".
 	SpareRate         string `json:"spareRate,omitempty"`
@@ -93,6 +97,12 @@ const (
 	LotteryAll      = "All"
 	LotteryBorrowed = "Borrowed"
 	LotteryNone     = "None"
+)
+
+// Values of ForeignAntiAffinity.
+const (
+	AntiAffinityRefuse = "Refuse"
+	AntiAffinityAllow  = "Allow"
 )
 
 // Parse decodes arguments strictly, fills the defaults in and validates them. Empty input gives the defaults.
@@ -140,6 +150,7 @@ func (a *Args) setDefaults() {
 		a.NodeLossConditions = nil
 	}
 	setDefault(&a.Lottery, LotteryAll)
+	setDefault(&a.ForeignAntiAffinity, AntiAffinityRefuse)
 	setDefault(&a.FabricLevel, "fabric.domain")
 	setDefault(&a.FlavorLabel, "gpu.flavor")
 	setDefault(&a.PauseImage, "registry.k8s.io/pause:3.10.1")

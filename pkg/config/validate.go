@@ -101,6 +101,9 @@ func (a *Args) validateAmounts() (errs field.ErrorList) {
 	if known := []string{LotteryAll, LotteryBorrowed, LotteryNone}; !slices.Contains(known, a.Lottery) {
 		errs = append(errs, field.NotSupported(field.NewPath("lottery"), a.Lottery, known))
 	}
+	if known := []string{AntiAffinityRefuse, AntiAffinityAllow}; !slices.Contains(known, a.ForeignAntiAffinity) {
+		errs = append(errs, field.NotSupported(field.NewPath("foreignAntiAffinity"), a.ForeignAntiAffinity, known))
+	}
 	return errs
 }
 

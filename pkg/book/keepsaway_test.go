@@ -1,0 +1,58 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+)
+
+// everybodyAway is a rule that no pod of any namespace is to run in the same domain.
+var everybodyAway = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+	RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: "fabric.domain",
+		LabelSelector: &metav1.LabelSelector{}, NamespaceSelector: &metav1.LabelSelector{}}}}}
+
+// With one GPU nobody closes a domain to all others: pods that require that are not started, and their Runs are told;
+// those that others have made are where the configuration allows it.
+func TestNobodyKeepsOtherNamespacesAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		theirs bool
+		says   string
+		starts bool
+	}{
+		"a Run's pods":              {says: config.AntiAffinityAllow},
+		"pods of others":            {theirs: true, says: config.AntiAffinityRefuse},
+		"pods of others, if may be": {theirs: true, says: config.AntiAffinityAllow, starts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.Args.ForeignAntiAffinity = c.says
+				w.crash()
+				w.addNode("n0", "d0")
+				w.setBudget("a", "org:a", 8)
+				w.controllers.affinity = everybodyAway
+				w.submitWithSpares("run00", "org:a", 1, 1, 1, 0, ungrouped, func(s *rqv1.RunSpec) {
+					if c.theirs {
+						theirs(s)
+						return
+					}
+					s.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Affinity: everybodyAway,
+						Containers: []corev1.Container{{Name: "main", Image: "x"}}}}
+				})
+				w.rounds(3)
+				if c.starts {
+					w.running("run00", "although the configuration allows it")
+					return
+				}
+				if run := w.Runs["run00"]; w.heldGPUs() != 0 ||
+					!strings.Contains(run.Status.Message, "requires pods of other namespaces to keep away") {
+					w.t.Fatalf("%d GPUs are held, and it says %q", w.heldGPUs(), run.Status.Message)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,51 @@
+package group
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Rules that keep pods of other namespaces away are told, but those that controllers write for their own pods.
+func TestWhoKeepsOtherNamespacesAway(t *testing.T) {
+	const jobKey = "jobset.sigs.k8s.io/job-key"
+	any, own := &metav1.LabelSelector{}, true
+	exclusive := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: jobKey, Operator: metav1.LabelSelectorOpExists},
+		{Key: jobKey, Operator: metav1.LabelSelectorOpNotIn, Values: []string{"mine"}}}}
+	everybodyElse := &metav1.LabelSelector{MatchExpressions: exclusive.MatchExpressions[1:]}
+	for name, c := range map[string]struct {
+		term                 corev1.PodAffinityTerm
+		key, made            bool
+		reachesOut, template bool
+	}{
+		"own namespace":           {term: corev1.PodAffinityTerm{LabelSelector: any}},
+		"own namespace by name":   {term: corev1.PodAffinityTerm{LabelSelector: any, Namespaces: []string{"ns"}}},
+		"another namespace":       {corev1.PodAffinityTerm{LabelSelector: any, Namespaces: []string{"ns", "x"}}, own, own, true, true},
+		"all namespaces":          {corev1.PodAffinityTerm{LabelSelector: any, NamespaceSelector: any}, own, own, true, true},
+		"some namespaces":         {corev1.PodAffinityTerm{LabelSelector: any, NamespaceSelector: exclusive}, own, own, true, true},
+		"exclusive placement":     {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, own, own, false, true},
+		"without the label":       {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, false, own, true, true},
+		"made by nobody":          {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, own, false, true, true},
+		"all who lack that label": {corev1.PodAffinityTerm{LabelSelector: everybodyElse, NamespaceSelector: any}, own, own, true, true},
+		"nobody in particular":    {corev1.PodAffinityTerm{NamespaceSelector: any}, own, own, true, true},
+	} {
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{}}}
+		if c.key {
+			pod.Labels[jobKey] = "mine"
+		}
+		if c.made {
+			pod.OwnerReferences = []metav1.OwnerReference{{Kind: "Job", Name: "j", Controller: &own}}
+		}
+		c.term.TopologyKey = "rack"
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{c.term}}}
+		if out := ReachesOut(pod) != ""; out != c.reachesOut {
+			t.Errorf("%s: %v for a pod that no Run made, and %v wanted", name, out, c.reachesOut)
+		}
+		if out := ReachesOthers(pod) != ""; out != c.template {
+			t.Errorf("%s: %v for a pod of a Run, and %v wanted", name, out, c.template)
+		}
+	}
+}
