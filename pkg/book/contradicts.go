@@ -10,8 +10,8 @@ import (
 )
 
 // contradicts says how a pod, as the API server has admitted it, may not be started: it asks for other GPUs than its
-// Lease would say, or for more than GPUs; empty where it may. Admission may add containers or requests to what a Run says, in some of its pods only. A spare
-// holds its GPUs and asks for none.
+// Lease would say, or for more than GPUs; empty where it may. Admission may add containers or requests to what a Run
+// says, in some of its pods only. A spare holds its GPUs and asks for none.
 func (z *shaper) contradicts(m *member) string {
 	g, asks := m.gang, z.nodes.podGPUs(m.pod)
 	pays := g.full.GPUsPerPod
@@ -37,8 +37,8 @@ func (z *shaper) contradicts(m *member) string {
 	return ""
 }
 
-// keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty where
-// it would not.
+// keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty
+// where it would not.
 func (z *shaper) keepsAway(m *member) string {
 	switch {
 	case m.standIn || m.gang.run == nil:

@@ -30,8 +30,8 @@ func TestDefaults(t *testing.T) {
 			NodeLossGrace:      &metav1.Duration{Duration: 30 * time.Second},
 			NodeLossLimit:      "10%",
 			Lottery:            "All", ForeignAntiAffinity: "Refuse",
-			HealthPresets:      []string{"NVSentinel"},
-			SpareRate:          "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
+			HealthPresets: []string{"NVSentinel"},
+			SpareRate:     "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
 			FinishedRunTTL: &metav1.Duration{Duration: 168 * time.Hour}, PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

@@ -15,29 +15,30 @@ var writtenByControllers = []string{"jobset.sigs.k8s.io/job-key", "leaderworkers
 // ReachesOthers says that a pod requires pods of other namespaces to keep away from where it runs; empty where it does
 // not. Whoever could would close a whole domain to everybody with one GPU, and no cut opens it again.
 func ReachesOthers(pod *corev1.Pod) string {
+	return reached(pod, func(*corev1.PodAffinityTerm) bool { return false })
+}
+
+// ReachesOut is ReachesOthers for pods that no Run made: rules that their controller writes, for what it makes itself,
+// are let through.
+func ReachesOut(pod *corev1.Pod) string {
+	made := metav1.GetControllerOf(pod) != nil
+	why := reached(pod, func(term *corev1.PodAffinityTerm) bool { return made && ofTheirKind(pod, term) })
+	if why == "" {
+		return ""
+	}
+	return why + ", or ask an administrator for foreignAntiAffinity: Allow in the scheduler's configuration"
+}
+
+// reached says of a pod by which of its rules it does so, but for some.
+func reached(pod *corev1.Pod, but func(*corev1.PodAffinityTerm) bool) string {
 	for _, term := range requiredApart(pod) {
-		if reaches(pod, &term) {
+		if reaches(pod, &term) && !but(&term) {
 			return fmt.Sprintf("pod %s requires pods of other namespaces to keep away (podAntiAffinity with "+
 				"topologyKey %s and namespaceSelector or namespaces): name pods of its own namespace only", pod.Name,
 				term.TopologyKey)
 		}
 	}
 	return ""
-}
-
-// ReachesOut is ReachesOthers for pods that no Run made: rules that their controller writes, for what it makes itself,
-// are let through.
-func ReachesOut(pod *corev1.Pod) string {
-	own := pod.DeepCopy()
-	if a := own.Spec.Affinity; a != nil && a.PodAntiAffinity != nil && metav1.GetControllerOf(pod) != nil {
-		terms := &a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-		*terms = slices.DeleteFunc(*terms, func(term corev1.PodAffinityTerm) bool { return ofTheirKind(pod, &term) })
-	}
-	why := ReachesOthers(own)
-	if why == "" {
-		return ""
-	}
-	return why + ", or ask an administrator for foreignAntiAffinity: Allow in the scheduler's configuration"
 }
 
 func requiredApart(pod *corev1.Pod) []corev1.PodAffinityTerm {

@@ -10,6 +10,7 @@ import (
 // Rules that keep pods of other namespaces away are told, but those that controllers write for their own pods.
 func TestWhoKeepsOtherNamespacesAway(t *testing.T) {
 	const jobKey = "jobset.sigs.k8s.io/job-key"
+	type term = corev1.PodAffinityTerm
 	any, own := &metav1.LabelSelector{}, true
 	exclusive := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: jobKey, Operator: metav1.LabelSelectorOpExists},
@@ -20,16 +21,16 @@ func TestWhoKeepsOtherNamespacesAway(t *testing.T) {
 		key, made            bool
 		reachesOut, template bool
 	}{
-		"own namespace":           {term: corev1.PodAffinityTerm{LabelSelector: any}},
-		"own namespace by name":   {term: corev1.PodAffinityTerm{LabelSelector: any, Namespaces: []string{"ns"}}},
-		"another namespace":       {corev1.PodAffinityTerm{LabelSelector: any, Namespaces: []string{"ns", "x"}}, own, own, true, true},
-		"all namespaces":          {corev1.PodAffinityTerm{LabelSelector: any, NamespaceSelector: any}, own, own, true, true},
-		"some namespaces":         {corev1.PodAffinityTerm{LabelSelector: any, NamespaceSelector: exclusive}, own, own, true, true},
-		"exclusive placement":     {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, own, own, false, true},
-		"without the label":       {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, false, own, true, true},
-		"made by nobody":          {corev1.PodAffinityTerm{LabelSelector: exclusive, NamespaceSelector: any}, own, false, true, true},
-		"all who lack that label": {corev1.PodAffinityTerm{LabelSelector: everybodyElse, NamespaceSelector: any}, own, own, true, true},
-		"nobody in particular":    {corev1.PodAffinityTerm{NamespaceSelector: any}, own, own, true, true},
+		"own namespace":           {term: term{LabelSelector: any}},
+		"own namespace by name":   {term: term{LabelSelector: any, Namespaces: []string{"ns"}}},
+		"another namespace":       {term{LabelSelector: any, Namespaces: []string{"ns", "x"}}, own, own, true, true},
+		"all namespaces":          {term{LabelSelector: any, NamespaceSelector: any}, own, own, true, true},
+		"some namespaces":         {term{LabelSelector: any, NamespaceSelector: exclusive}, own, own, true, true},
+		"exclusive placement":     {term{LabelSelector: exclusive, NamespaceSelector: any}, own, own, false, true},
+		"without the label":       {term{LabelSelector: exclusive, NamespaceSelector: any}, false, own, true, true},
+		"made by nobody":          {term{LabelSelector: exclusive, NamespaceSelector: any}, own, false, true, true},
+		"all who lack that label": {term{LabelSelector: everybodyElse, NamespaceSelector: any}, own, own, true, true},
+		"nobody in particular":    {term{NamespaceSelector: any}, own, own, true, true},
 	} {
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", Labels: map[string]string{}}}
 		if c.key {
@@ -40,7 +41,7 @@ func TestWhoKeepsOtherNamespacesAway(t *testing.T) {
 		}
 		c.term.TopologyKey = "rack"
 		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
-			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{c.term}}}
+			RequiredDuringSchedulingIgnoredDuringExecution: []term{c.term}}}
 		if out := ReachesOut(pod) != ""; out != c.reachesOut {
 			t.Errorf("%s: %v for a pod that no Run made, and %v wanted", name, out, c.reachesOut)
 		}
