@@ -14,10 +14,19 @@ import (
 )
 
 // another reports whether a Run stands for another group than there is, of the same name: that one is gone, and its Run
-// goes as well.
+// goes as well. A pod that has a rank in the Run is of it, whoever controls the pod by now.
 func another(run *rqv1.Run, o *group.Observed) bool {
 	is := ownersOf(o)
-	return len(is) > 0 && slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
+	if len(is) == 0 || len(run.OwnerReferences) == 0 {
+		return false
+	}
+	if o.Object == nil {
+		pod := o.Pods[0]
+		of, ranked := rank.RunOf(pod)
+		return !(ranked && of == run.UID) && !slices.ContainsFunc(run.OwnerReferences,
+			func(was metav1.OwnerReference) bool { return was.UID == is[0].UID || was.UID == pod.UID })
+	}
+	return slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
 		return was.Kind == is[0].Kind && was.Name == is[0].Name && was.UID != is[0].UID
 	})
 }
