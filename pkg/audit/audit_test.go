@@ -70,11 +70,6 @@ func TestBroken(t *testing.T) {
 			twin.Name, twin.Spec.Slice.Nodes[0].Name = "twin", "n3"
 			w.Leases, w.Budgets = append(w.Leases, twin), nil
 		}, "I2", audit.Violation, "has 2 open GPU leases instead of one"},
-		"pod with two, of which one was to take the other's place elsewhere": {func(w *audit.World) {
-			twin := lease(w.Runs[0], w.Pods[0], 8, time.Minute)
-			twin.Name, twin.Spec.Slice.Nodes[0].Name, twin.Spec.Reason = "twin", "n3", rqv1.ReasonRepaid
-			w.Leases, w.Budgets = append(w.Leases, twin), nil
-		}, "I2", audit.Violation, "has 2 open GPU leases instead of one"},
 		"Lease without a pod": {func(w *audit.World) { w.Pods = append(w.Pods[:3:3], w.Pods[4:]...) },
 			"I2", audit.Violation, "is open and holds 4 GPUs of node n2, and there is no such pod"},
 		"Lease of a pod that ended": {func(w *audit.World) { w.Pods[3].Status.Phase = corev1.PodFailed },

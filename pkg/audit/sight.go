@@ -71,7 +71,6 @@ type sight struct {
 }
 
 func newSight(r Rules, w *World) *sight {
-	w = repaid(w)
 	s := &sight{Rules: r, World: w, found: map[string]Finding{}, nodesBy: map[string]*corev1.Node{},
 		podsBy: map[types.UID]*corev1.Pod{},
 		runsBy: map[types.UID]*rqv1.Run{}, runLeases: map[types.UID][]*rqv1.Lease{}, podLeases: map[types.UID][]*rqv1.Lease{},
@@ -94,9 +93,7 @@ func newSight(r Rules, w *World) *sight {
 	for _, lease := range w.Leases {
 		pod := lease.PodUID()
 		if lease.Status.Closed {
-			if lease.Status.ClosureReason != rqv1.ClosedRepaid { // another took its place
-				s.ended[pod] = lease
-			}
+			s.ended[pod] = lease
 			continue
 		}
 		s.podLeases[pod] = append(s.podLeases[pod], lease)
@@ -104,24 +101,6 @@ func newSight(r Rules, w *World) *sight {
 		s.charges[lease] = chargeOf(lease)
 	}
 	return s
-}
-
-// repaid returns a world in which a Lease is closed in whose place another of its pod is open: that is written first,
-// and tells when the one ends.
-func repaid(w *World) *World {
-	standing, superseded := rank.Standing(w.Leases)
-	if len(superseded) == 0 {
-		return w
-	}
-	out := *w
-	out.Leases = slices.Clone(standing)
-	for _, was := range superseded {
-		lease, ended := was.Lease.DeepCopy(), was.By.Spec.Start
-		lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedRepaid,
-			Cause: rqv1.CauseScheduler}
-		out.Leases = append(out.Leases, lease)
-	}
-	return &out
 }
 
 // find notes a violation.

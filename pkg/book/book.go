@@ -100,7 +100,6 @@ func New(given *config.Args) *Book {
 		waiting: b.waiting,
 		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
 		leases: map[types.NamespacedName]*lease{}, ofRun: map[types.UID]map[types.NamespacedName]*lease{},
-		ofPod: map[types.UID]types.NamespacedName{},
 		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
 		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{}}
 	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,

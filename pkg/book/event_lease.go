@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -38,21 +37,15 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	}
 	g, name := m.gang, leaseName(m.pod)
 	g.leased = true
-	return b.leaseOf(m, name, b.seats.chargeOf(m, now), reasonFor(m)), nil
-}
-
-// leaseOf returns the Lease by which a member is charged.
-func (b *Book) leaseOf(m *member, name types.NamespacedName, charge budget.Charge,
-	reason rqv1.LeaseReason) *rqv1.Lease {
-	g := m.gang
 	cohort, _ := strconv.ParseInt(m.pod.Labels[rqv1.LabelCohort], 10, 32)
-	labels := map[string]string{rqv1.LabelPodUID: string(m.pod.UID)}
+	labels := map[string]string{rqv1.LabelPodUID: string(pod)}
 	for _, key := range []string{rqv1.LabelRun, rqv1.LabelGroupIndex, rqv1.LabelRole, rqv1.LabelCohort, rqv1.LabelIndex} {
 		labels[key] = m.pod.Labels[key]
 	}
 	if epoch, ok := m.pod.Labels[rqv1.LabelEpoch]; ok {
 		labels[rqv1.LabelEpoch] = epoch
 	}
+	charge := b.seats.chargeOf(m, now)
 	return &rqv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
 		Spec: rqv1.LeaseSpec{
@@ -64,17 +57,17 @@ func (b *Book) leaseOf(m *member, name types.NamespacedName, charge budget.Charg
 				Role:  charge.Role,
 				Nodes: []rqv1.NodeGPUs{{Name: m.node, GPUs: int32(charge.GPUs)}},
 			},
-			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.seats.payerOwner(g, charge.Payer),
-				Relation: charge.Relation, Rate: charge.Rate.String()},
+			Payer: rqv1.LeasePayer{Budget: charge.Payer.Budget, Owner: b.seats.payerOwner(m), Relation: charge.Relation,
+				Rate: charge.Rate.String()},
 			PaidByEnvelope: charge.Payer.Envelope,
-			Reason:         reason,
-			Start:          metav1.NewMicroTime(charge.Start),
+			Reason:         reasonFor(m),
+			Start:          metav1.NewMicroTime(now),
 			Until:          instant(charge.Until),
 			Admitted:       instant(charge.Admitted),
 			Flavor:         charge.Flavor,
 			Attempt:        g.run.Status.Attempt,
 		},
-	}
+	}, nil
 }
 
 // NotWritten tells that the ledger does not hold a Lease that was being written for a pod, which may be gone meanwhile.
@@ -118,11 +111,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	defer b.mu.Unlock()
 	name, charge := keyOf(l), ChargeIn(l)
 	if l.Status.Closed {
-		if l.Status.ClosureReason == rqv1.ClosedRepaid {
-			b.closesRepaid(l, name, charge)
-		} else {
-			b.closes(l, name, charge)
-		}
+		b.closes(l, name, charge)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
 			b.waiting.wakeBudget(charge.Payer.Budget)
@@ -141,18 +130,6 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	}
 	entry := entryOf(l, charge)
 	pod := entry.pod
-	if other := b.seats.ofPod[pod]; b.seats.leases[other] != nil {
-		switch was := b.seats.leases[other]; {
-		case entry.inPlaceOf(was):
-			b.ledger.supersede(other, charge.Start)
-		case was.inPlaceOf(entry): // its end is told late
-			b.accounts.Past(name.String(), charge, was.charge.Start)
-			return nil
-		}
-	}
-	if g := b.roster.gangs[types.UID(charge.Run)]; g != nil && entry.repaid {
-		g.repaying = slices.DeleteFunc(g.repaying, func(n types.NamespacedName) bool { return n == name })
-	}
 	b.seats.noteLease(name, entry)
 	b.roster.countLease(types.UID(charge.Run), 1)
 	b.agenda.stamped(charge.Start)
@@ -189,15 +166,6 @@ func (b *Book) closes(l *rqv1.Lease, name types.NamespacedName, charge budget.Ch
 	_, left := b.accounts.Charge(charged(l.PodUID()))
 	if g := b.roster.gangs[l.Spec.RunRef.UID]; g != nil && open && !left {
 		b.seats.keepMoney(g, charge)
-	}
-}
-
-// closesRepaid records that a Lease is closed in whose place another of its pod is open, or was: the pod and its rank
-// have that one.
-func (b *Book) closesRepaid(l *rqv1.Lease, name types.NamespacedName, charge budget.Charge) {
-	b.accounts.Past(name.String(), charge, l.Status.Ended.Time)
-	if open := b.seats.leases[name]; open != nil { // its successor is not known yet
-		b.ledger.supersede(name, l.Status.Ended.Time)
 	}
 }
 

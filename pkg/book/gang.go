@@ -61,8 +61,6 @@ type gang struct {
 	latest map[rank.Part]*lease
 	// leased says that a pod of the Run has had a Lease, was about to, or may have had.
 	leased bool
-	// repaying are the Leases that are being written by which the owner pays for what others have paid for.
-	repaying []types.NamespacedName
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
 	// committed says that the barrier is open: every member was reserved at once.

@@ -21,7 +21,6 @@ type lease struct {
 	charge budget.Charge
 	// attempt of the Run in which it was opened.
 	attempt int32
-	repaid  bool               // it was opened in the place of another of its pod
 	seen    sighting           // of its end
 	reason  rqv1.ClosureReason // why it closed; empty while it is open
 	ended   time.Time          // when; zero while it is open
@@ -59,16 +58,8 @@ type sighting struct {
 
 func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
 
-// leaseName returns the name of the Lease that a pod has, or is to have.
-func (s *seating) leaseName(pod *corev1.Pod) types.NamespacedName {
-	if name, ok := s.ofPod[pod.UID]; ok {
-		return name
-	}
-	return leaseName(pod)
-}
-
-// leaseName returns the name of a pod's first Lease. It is made of the pod's name and UID, so that whoever writes
-// it, and however often, it is one Lease.
+// leaseName returns the name of a pod's Lease. It is made of the pod's name and UID, so that whoever writes it, and
+// however often, there is one Lease per pod.
 func leaseName(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: rank.LeaseName(pod.Name, pod.UID)}
 }
@@ -79,7 +70,6 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Node(), charge: charge, attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
-		repaid: l.Spec.Reason == rqv1.ReasonRepaid,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time
@@ -93,16 +83,13 @@ func (s *seating) noteLease(name types.NamespacedName, l *lease) {
 	if s.ofRun[run] == nil {
 		s.ofRun[run] = map[types.NamespacedName]*lease{}
 	}
-	s.leases[name], s.ofRun[run][name], s.ofPod[l.pod] = l, l, name
+	s.leases[name], s.ofRun[run][name] = l, l
 }
 
 // forgetLease forgets one that is not open any more.
 func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
 	run := types.UID(l.charge.Run)
 	delete(s.leases, name)
-	if s.ofPod[l.pod] == name {
-		delete(s.ofPod, l.pod)
-	}
 	if delete(s.ofRun[run], name); len(s.ofRun[run]) == 0 {
 		delete(s.ofRun, run)
 	}

@@ -37,14 +37,14 @@ func (p *placement) dismissAll(g *gang) {
 // relieve has a pod that has been made take the place of its stand-in, with all that is held there.
 func (p *placement) relieve(m *member, pod *corev1.Pod) {
 	was := m.pod
-	charge, paid := p.accounts.Void(p.seats.leaseName(was).String())
+	charge, paid := p.accounts.Void(leaseName(was).String())
 	delete(p.roster.members, was.UID)
 	m.pod, m.standIn = pod, false
 	p.roster.members[pod.UID] = m
 	p.fewerStandIns(m.gang)
 	p.seats.rename(was.UID, pod.UID)
 	if paid {
-		p.accounts.Open(p.seats.leaseName(pod).String(), charge)
+		p.accounts.Open(leaseName(pod).String(), charge)
 	}
 }
 

@@ -31,7 +31,6 @@ type seating struct {
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
 	ofRun   map[types.UID]map[types.NamespacedName]*lease // the same by Run
-	ofPod   map[types.UID]types.NamespacedName            // the names of the same by pod
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -170,7 +169,7 @@ func (s *seating) toldToGo(pod types.UID) time.Time {
 
 // heldSince returns when a member's Lease was opened; when its pod was made, as long as it has none.
 func (s *seating) heldSince(m *member) time.Time {
-	if l := s.leases[s.leaseName(m.pod)]; l != nil {
+	if l := s.leases[leaseName(m.pod)]; l != nil {
 		return l.charge.Start
 	}
 	return m.pod.CreationTimestamp.Time
@@ -179,7 +178,7 @@ func (s *seating) heldSince(m *member) time.Time {
 // heldBefore reports whether a member holds something since before an instant. A pod is known to be made in whole
 // seconds; what a Run that waits has planned for its pods is of its next start.
 func (s *seating) heldBefore(m *member, at time.Time) bool {
-	planned := s.leases[s.leaseName(m.pod)] == nil
+	planned := s.leases[leaseName(m.pod)] == nil
 	return s.heldSince(m).Before(at) && !(planned && !m.leaving && !m.gang.started())
 }
 
@@ -345,12 +344,12 @@ func (s *seating) chargeOf(m *member, now time.Time) budget.Charge {
 	}
 }
 
-// payerOwner returns the owner of the Budget that pays for a gang; the Run's own when the Budget is gone.
-func (s *seating) payerOwner(g *gang, of budget.Key) rqv1.Owner {
-	if payer := s.accounts.Budget(of.Budget); payer != nil {
+// payerOwner returns the owner of the Budget that pays for a member; the Run's own when the Budget is gone.
+func (s *seating) payerOwner(m *member) rqv1.Owner {
+	if payer := s.accounts.Budget(m.payer.key.Budget); payer != nil {
 		return payer.Spec.Owner
 	}
-	return g.demand.Owner
+	return m.gang.demand.Owner
 }
 
 // roomFor returns how many GPUs of a node shards may hold: those that are nobody's and those under spares that stand

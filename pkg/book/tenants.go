@@ -95,7 +95,7 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 			since: i.seats.heldSince(m), stays: m.doomed() || m.hangs(now), beyond: m.part.Index >= s.size,
 			borrowed: m.payer.relation == rqv1.RelationSponsor}
 		if m.part.Spare {
-			o.unleased, o.seat = i.seats.leases[i.seats.leaseName(m.pod)] == nil, g.seats(m.pod.UID)
+			o.unleased, o.seat = i.seats.leases[leaseName(m.pod)] == nil, g.seats(m.pod.UID)
 		}
 		out = append(out, o)
 	}
@@ -179,7 +179,7 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 			out.Spares = append(out.Spares, resolver.Spare{Index: o.index, Holds: []resolver.Holding{o.Holding}})
 		}
 	}
-	width, borrowed := t.demand.Pods(), t.borrowed()
+	width := t.demand.Pods()
 	for least, step := t.demand.LeastPods, t.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		s, reaches := t.step(width, out.Spares), false
 		for _, o := range t.between(width-step, width) {
@@ -187,13 +187,12 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 				continue
 			}
 			s.Holds = append(s.Holds, o.Holding)
+			s.Borrowed = s.Borrowed || o.borrowed
 			reaches = reaches || inside(o)
 		}
 		if len(s.Holds) == 0 {
 			continue // a cohort without places yet
 		}
-		s.Borrowed = borrowed > 0
-		borrowed -= len(s.Holds)
 		if !reaches {
 			break // what lies above it would have to go first, in vain
 		}
@@ -206,18 +205,6 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 		}
 	}
 	return out, out.Ticket || len(out.Spares) > 0 || len(out.Steps) > 0
-}
-
-// borrowed returns how many active pods sponsors pay for: so many are given back first, whichever go, since the owner
-// comes to pay for those that stay.
-func (t *tenant) borrowed() int {
-	n := 0
-	for i := range t.active {
-		if t.active[i].borrowed && !t.active[i].beyond {
-			n++
-		}
-	}
-	return n
 }
 
 // step returns the elastic step that ends at a width in pods, with the spares that go with it, and without what its

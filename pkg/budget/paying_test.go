@@ -94,7 +94,7 @@ func whoPays(t *testing.T) []statement {
 			same(t, "payable for its owner", 64, payable(a, asks("org:ai:rai:sys")))
 		}},
 		{"R2", "Its family has 64, so it asks MM for the rest:", equal(al, paidFor)},
-		{"R1", "A pod has one payer at a time, and nothing is redistributed while the Run keeps its width.",
+		{"R1", "A pod has one payer for as long as it runs, and nothing is redistributed later.",
 			func(t *testing.T) {
 				a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 4}, rqv1.Envelope{Name: "f", Concurrency: 4}))
 				same(t, "payable in pods of 8", 0, payable(a, asks("o")))

@@ -52,8 +52,7 @@ func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) 
 	case lifecycle.Unpaid:
 		lease := &rqv1.Lease{}
 		err := e.client.Get(ctx, q.Lease, lease)
-		closed := lease.Status.Closed && lease.Status.ClosureReason != rqv1.ClosedRepaid // else it has another
-		return apierrors.IsNotFound(err) || err == nil && closed, ignore(err, apierrors.IsNotFound)
+		return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
 	case lifecycle.Unbound:
 		pod, err := e.kube.CoreV1().Pods(q.Pod.Namespace).Get(ctx, q.Pod.Name, metav1.GetOptions{})
 		if err != nil {

@@ -2,7 +2,6 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,20 +18,6 @@ type leaseCloser struct {
 	client client.Client
 	// lost is told of Budgets whose records have changed because a Lease is about to go with its namespace.
 	lost func(budgets []string)
-}
-
-// OpenLease writes a Lease that another envelope pays for from now on, unless it was written before.
-func (l leaseCloser) OpenLease(ctx context.Context, lease *rqv1.Lease) error {
-	err := l.client.Create(ctx, lease)
-	if apierrors.IsAlreadyExists(err) {
-		err = l.client.Get(ctx, client.ObjectKeyFromObject(lease), lease)
-	}
-	if err != nil {
-		return fmt.Errorf("writing Lease %s: %w", lease.Name, err)
-	}
-	metrics.LeasesOpened.Inc()
-	l.book.SetLease(lease)
-	return nil
 }
 
 // CloseLeases writes that Leases are closed, unless they were before or have changed.

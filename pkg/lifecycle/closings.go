@@ -43,10 +43,6 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 			}
 		}
 	}
-	for _, r := range f.repaid {
-		out = append(out, Closing{Lease: r.Lease, Reason: rqv1.ClosedRepaid, Cause: rqv1.CauseScheduler,
-			Ended: r.By.Spec.Start.Time})
-	}
 	return out
 }
 

@@ -33,7 +33,6 @@ func Decide(o Observed) Decision {
 	if s.goesOn() {
 		d.Close = f.doubted(d.Close)
 		d.Replace, d.Create = absent(s)
-		d.Repay = s.phase == rqv1.RunRunning && !f.opportunistic() && slices.ContainsFunc(f.Leases, borrowed)
 		if f.theirs() {
 			var freed []*corev1.Pod
 			d.Adopt, freed = adoptions(s)
@@ -46,9 +45,6 @@ func Decide(o Observed) Decision {
 	}
 	return d
 }
-
-// borrowed reports whether another than the Run's owner pays for a Lease.
-func borrowed(l *rqv1.Lease) bool { return l.Relation() != rqv1.RelationOwn }
 
 // expires reports whether the time of a Run that has ended is over (R39), and nothing is left for it to tell: all its
 // Leases are closed and its pods have ended, as the caches have it, and the book, which knows of writes under way. One

@@ -79,8 +79,8 @@ type Notice struct {
 	GraceSeconds int64
 }
 
-// Decision is what to do, in this order: delete pods, create replacements, close Leases, have others pay, create the
-// Service and pods, write the status, delete the Run.
+// Decision is what to do, in this order: delete pods, create replacements, close Leases, create the Service and pods,
+// write the status, delete the Run.
 type Decision struct {
 	Delete []Deletion
 	// Replace lists pods that record which spares make room for them. They come before the Leases close that tell of the
@@ -88,10 +88,7 @@ type Decision struct {
 	Replace []*corev1.Pod
 	// Close lists Leases whose pods have ended, or are not there. That a pod is not there is to be seen on the API server
 	// too.
-	Close []Closing
-	// Repay says that the Run has become narrower at times, perhaps, and that others pay for some of it: its owner's
-	// envelopes are to pay instead as far as it gave back what they paid for. It comes once Leases are closed.
-	Repay   bool
+	Close   []Closing
 	Service *corev1.Service
 	Create  []*corev1.Pod
 	// Adopt are pods that others have made and that get ranks, and Release those that have theirs no more. They come with

@@ -16,8 +16,6 @@ type facts struct {
 	Observed
 	podOf   map[types.UID]*corev1.Pod
 	leaseOf map[types.UID]*rqv1.Lease
-	// repaid are the Leases in whose place others are open that pay for the same pods; they are none of Leases.
-	repaid []rank.Superseded
 	// told are the shards that gave way last, by the status of the Run; nil when it does not say.
 	told *toldShards
 	// tooLarge says that the Run leaves too little room for its status.
@@ -29,8 +27,7 @@ func factsOf(o Observed) *facts {
 	for _, pod := range o.Pods {
 		f.podOf[pod.UID] = pod
 	}
-	f.Leases, f.repaid = rank.Standing(o.Leases)
-	for _, lease := range f.Leases {
+	for _, lease := range o.Leases {
 		f.leaseOf[lease.PodUID()] = lease
 	}
 	if o.Run != nil {

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,22 +152,4 @@ func TestLeaseNames(t *testing.T) {
 			t.Fatalf("the Leases of %v (%s) and of %v (%s) are called %s and %s", part, uid, other, otherUID, name, again)
 		}
 	})
-}
-
-// The Leases of a pod after its first are numbered, also of one that is called like a number or as long as may be.
-func TestNextLeaseNames(t *testing.T) {
-	for pod, want := range map[string][]string{
-		"train-1": {"train-1-12345678", "train-1-12345678-2", "train-1-12345678-3"},
-		strings.Repeat("a", 253): {strings.Repeat("a", 244) + "-12345678", strings.Repeat("a", 242) + "-12345678-2",
-			strings.Repeat("a", 242) + "-12345678-3"},
-	} {
-		uid := types.UID("12345678-90ab")
-		got := []string{rank.LeaseName(pod, uid)}
-		for range 2 {
-			got = append(got, rank.NextLeaseName(pod, uid, got[len(got)-1]))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("Leases of %s: -want +got:\n%s", pod, diff)
-		}
-	}
 }

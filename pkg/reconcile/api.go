@@ -26,9 +26,6 @@ type API interface {
 	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
 	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)
-	// OpenLease stores the Lease of a pod that runs, which another envelope pays for from now on. One of the name that is
-	// stored already is as good.
-	OpenLease(ctx context.Context, lease *rqv1.Lease) error
 	// DeleteRun deletes the Run as it was observed, and no other: one that has been edited stays.
 	DeleteRun(ctx context.Context, run *rqv1.Run) error
 	// AdoptPods gives pods that others have made their ranks, by labels and annotations, and ReleasePods takes them from

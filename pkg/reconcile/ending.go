@@ -125,18 +125,6 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 	return closed, behind, errors.Join(unanswered, err)
 }
 
-// repay opens the Leases by which a Run's owner pays from now on for what others have paid for. Those in whose place
-// they come are closed next, by whoever sees both.
-func (r *Runs) repay(ctx context.Context, run types.UID) error {
-	for _, lease := range r.book.Repay(run, r.now()) {
-		if err := r.api.OpenLease(ctx, lease); err != nil {
-			r.book.NotRepaid(run)
-			return err
-		}
-	}
-	return nil
-}
-
 // close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.
 func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
 	lease, at := c.Lease.DeepCopy(), c.Ended

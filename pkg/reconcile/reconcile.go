@@ -106,8 +106,6 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //   - the PodDisruptionBudget comes before any pod that replaces a rank, and keeps nothing else from being done;
 //   - pods go next; one that the API server does not let go keeps nothing else from being done;
 //   - pods that replace lost ranks are made before the Leases close that tell of the loss;
-//   - the Lease by which another envelope pays for a pod is written before that closes by which one paid for it until
-//     then;
 //   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
@@ -161,11 +159,6 @@ func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.D
 	}
 	if err != nil || behind {
 		return err
-	}
-	if d.Repay {
-		if err := r.repay(ctx, o.Run.UID); err != nil {
-			return err
-		}
 	}
 	if problem == nil {
 		problem = r.create(ctx, o, d, closed)

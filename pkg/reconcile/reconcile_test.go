@@ -86,10 +86,6 @@ func (r *recorder) DeleteRun(_ context.Context, run *rqv1.Run) error {
 	return r.call("expire", run.Name)
 }
 
-func (r *recorder) OpenLease(_ context.Context, lease *rqv1.Lease) error {
-	return r.call("open", lease.Name)
-}
-
 func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	var names []string
 	for _, l := range leases {

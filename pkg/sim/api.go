@@ -171,18 +171,6 @@ func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Le
 	return leases, nil
 }
 
-// OpenLease stores a Lease for a pod that has had another.
-func (s server) OpenLease(_ context.Context, lease *rqv1.Lease) error {
-	return s.write(Closings, lease.Name, func() {
-		if is := s.Leases[lease.Name]; is != nil {
-			lease = is
-		} else {
-			lease.UID = s.UID()
-		}
-		s.SetLease(lease)
-	})
-}
-
 // DeleteRun deletes a Run, unless it is another by now or has been edited.
 func (s server) DeleteRun(_ context.Context, run *rqv1.Run) error {
 	if is := s.Runs[run.Name]; is == nil || is.UID != run.UID || is.Generation != run.Generation {

@@ -17,7 +17,6 @@ func turnStories() []Story {
 		{Name: "window-opens", Args: soon("1h"), Play: windowOpens},
 		{Name: "window-opens-onto-a-full-fleet", Args: soon("1s"), Play: windowOntoAFullFleet},
 		{Name: "window-of-4096", Args: soon("1s"), Play: windowOf4096},
-		{Name: "borrowed-goes-first-after-growth", Args: soon("2s"), Play: borrowedAfterGrowth},
 		{Name: "events-count-up", Play: eventsCountUp},
 		{Name: "pods-that-leave-are-awaited", Args: soon("3s"), Play: leavingAwaited},
 	}
@@ -121,32 +120,6 @@ func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) {
 		s.Errorf("it started at %s, before its window opened", at)
 	}
 	s.Promised("big", rqv1.ReservationReleased)
-}
-
-// borrowedAfterGrowth has a Run grow by its owner's own money beyond a group that a sponsor pays for: when it is to be
-// narrower, for itself or for another, that group goes first, although it is not the highest.
-func borrowedAfterGrowth(s *Teller) {
-	s.Nodes("d0", 3)
-	s.Fund("lender", Envelope("all", 8, s.Lends(0, "borrower"), unshared))
-	s.Teams(8, "wanted")
-	wanted := func(string) {
-		s.Submit("wanted", 8, s.By("wanted"), InPods(8))
-		s.Says("wanted", rqv1.RunRunning, "bound 8 GPUs")
-	}
-	narrower := map[string]func(run string){"asked": func(run string) { s.Edit(run, Desires(16)) }, "cut": wanted}
-	for _, name := range []string{"asked", "cut"} {
-		s.Teams(8, "borrower")
-		s.Submit(name, 24, s.By("borrower"), InPods(8), InGroups(8), Elastic(8, 24, 8), s.From("lender"))
-		s.Says(name, rqv1.RunRunning, "bound 16 GPUs")
-		s.Teams(16, "borrower")
-		s.Says(name, rqv1.RunRunning, "grew to 24 GPUs")
-		s.Pays(name, map[string]int32{"borrower/all own Active": 16, "lender/all sponsor Active": 8})
-		narrower[name](name)
-		s.Says(name, rqv1.RunRunning, "shrunk to 16 GPUs")
-		s.Pays(name, map[string]int32{"borrower/all own Active": 16})
-		s.Ledger(name, Leases{Open: 2, "Shrink": 1, "Repaid": 1})
-		s.Remove(name)
-	}
 }
 
 // eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time

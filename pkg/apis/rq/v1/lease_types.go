@@ -6,7 +6,7 @@ import (
 )
 
 // Lease is one line of the ledger: who held which GPUs, from when, and which envelope paid. One Lease is written for
-// every pod, before the pod is bound, and one more when another envelope comes to pay for it. The spec never changes; the status is written once, when the Lease closes. A Lease
+// every pod, before the pod is bound. The spec never changes; the status is written once, when the Lease closes. A Lease
 // has no owner reference: it outlives the Run that it records.
 //
 // +kubebuilder:object:root=true
@@ -69,7 +69,7 @@ const (
 
 // LeaseReason says why a Lease was opened.
 //
-// +kubebuilder:validation:Enum=Start;Grow;Swap;Restart;Repaid
+// +kubebuilder:validation:Enum=Start;Grow;Swap;Restart
 type LeaseReason string
 
 // Values of LeaseReason.
@@ -82,13 +82,11 @@ const (
 	ReasonSwap LeaseReason = "Swap"
 	// ReasonRestart: the rank died by its program's doing and is started again (rule R34).
 	ReasonRestart LeaseReason = "Restart"
-	// ReasonRepaid: the rank runs on, and another envelope pays for it from now on (rule R55).
-	ReasonRepaid LeaseReason = "Repaid"
 )
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt;TimedOut;Repaid
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt;TimedOut
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -128,8 +126,6 @@ const (
 	ClosedPriorityPreempt ClosureReason = "PriorityPreempt"
 	// ClosedTimedOut: the Run's maxDuration was over, and it waits to start again (rule R22).
 	ClosedTimedOut ClosureReason = ReasonTimedOut
-	// ClosedRepaid: the pod runs on, and another envelope pays for it, by a Lease that begins as this one ends (rule R55).
-	ClosedRepaid ClosureReason = "Repaid"
 )
 
 // LeaseSpec is what a Lease records.
