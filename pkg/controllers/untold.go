@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -12,34 +13,42 @@ import (
 // longestUntold is how long it is tried to tell a pod that it ends, before it is deleted all the same.
 const longestUntold = 10 * time.Second
 
+// passed is how long nothing has to be tried of a pod for what failed before to be about another end of it.
+const passed = time.Minute
+
 // untold are the pods that could not be told yet that they end, and since when: what stands in the way may never pass,
 // such as a webhook that takes too long for this pod.
 type untold struct {
-	mu    sync.Mutex
-	since map[types.UID]time.Time
+	mu   sync.Mutex
+	pods map[types.UID]failing
 }
+
+// failing is when a write first failed, and when it last did.
+type failing struct{ since, last time.Time }
 
 // waits reports whether an error of a write before the end of a pod is waited for to pass.
 func (u *untold) waits(pod types.UID, err error, now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	since, known := u.since[pod]
-	switch {
-	case err == nil, reconcile.Refused(err):
+	if err == nil || reconcile.Refused(err) {
 		return false
-	case !known:
-		if u.since == nil {
-			u.since = map[types.UID]time.Time{}
-		}
-		u.since[pod] = now
-		return true
 	}
-	return now.Sub(since) < longestUntold
+	maps.DeleteFunc(u.pods, func(_ types.UID, f failing) bool { return now.Sub(f.last) > passed })
+	f, known := u.pods[pod]
+	if !known {
+		f.since = now
+	}
+	if u.pods == nil {
+		u.pods = map[types.UID]failing{}
+	}
+	f.last = now
+	u.pods[pod] = f
+	return now.Sub(f.since) < longestUntold
 }
 
 // forget forgets a pod that is told to go.
 func (u *untold) forget(pod types.UID) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	delete(u.since, pod)
+	delete(u.pods, pod)
 }
