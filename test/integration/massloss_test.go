@@ -73,8 +73,10 @@ func TestMassLoss(t *testing.T) {
 	})
 	f.released()
 
-	slices.Reverse(f.struck) // nodes that are empty come first
-	f.each(f.struck, f.breakOne)
+	slices.Reverse(f.struck) // nodes that are empty come first, and are more than the limit
+	used := len(f.struck) - (massRuns - len(f.spared))
+	f.each(f.struck[:used], f.breakOne)
+	f.each(f.struck[used:], f.breakOne)
 	f.heldBack("NodeCondition")
 	f.staysUntouched()
 	named := f.before["mass-0-0"].Spec.NodeName
