@@ -62,49 +62,38 @@ func TestARankThatIsEvictedIsSwappedOrGoesBack(t *testing.T) {
 		"gone": "", "failed": corev1.PodFailed, "succeeded": corev1.PodSucceeded,
 	} {
 		t.Run(name+" from a node in service", func(t *testing.T) {
-			tell(t, func(w *world) {
-				w.AtOnce = false
-				w.guarded(4, 2, 1, patient(20))
-				uid, node := w.pod("run0-0"), w.on("run0-0")
-				w.EvictByAPI(uid)
-				w.looked("run0")
-				if phase != "" {
-					w.EndPod(uid, phase)
-					w.looked("run0")
-				}
-				w.DeletePod(uid)
-				w.settle()
-				if on := w.on("run0-0"); on != node {
-					w.t.Fatalf("the rank is on %q, want its node %s", on, node)
-				}
-				w.died("run0", 0, node, "EvictionByEvictionAPI")
-				w.expectLedger("run0", map[string]int{"Evicted": 1, "open Swap Active": 1, "open Start Active": 1,
-					"open Start Spare": 1})
-			})
+			tell(t, func(w *world) { w.evictsOne(phase, false) })
 		})
 		t.Run(name, func(t *testing.T) {
-			tell(t, func(w *world) {
-				w.AtOnce = false
-				w.guarded(4, 2, 1, patient(20))
-				spare, uid, node := w.on("run0-s0"), w.pod("run0-0"), w.on("run0-0")
-				w.cordoned(node, true)
-				w.EvictByAPI(uid)
-				w.looked("run0")
-				if phase != "" {
-					w.EndPod(uid, phase)
-					w.looked("run0")
-				}
-				w.DeletePod(uid)
-				w.settle()
-				if on := w.on("run0-0"); on != spare {
-					w.t.Fatalf("the rank is on %q, want the spare's node %s", on, spare)
-				}
-				w.died("run0", 0, node, "EvictionByEvictionAPI")
-				w.expectLedger("run0", map[string]int{"Evicted": 1, "Swap": 1, "open Swap Active": 1, "open Start Active": 1,
-					"open Start Spare": 1})
-			})
+			tell(t, func(w *world) { w.evictsOne(phase, true) })
 		})
 	}
+}
+
+// evictsOne has people evict a rank that has a spare, from a node that is being emptied or is in service.
+func (w *world) evictsOne(phase corev1.PodPhase, emptied bool) {
+	w.AtOnce = false
+	w.guarded(4, 2, 1, patient(20))
+	uid, node := w.pod("run0-0"), w.on("run0-0")
+	want := node
+	ledger := map[string]int{"Evicted": 1, "open Swap Active": 1, "open Start Active": 1, "open Start Spare": 1}
+	if emptied {
+		want, ledger["Swap"] = w.on("run0-s0"), 1
+		w.cordoned(node, true)
+	}
+	w.EvictByAPI(uid)
+	w.looked("run0")
+	if phase != "" {
+		w.EndPod(uid, phase)
+		w.looked("run0")
+	}
+	w.DeletePod(uid)
+	w.settle()
+	if on := w.on("run0-0"); on != want {
+		w.t.Fatalf("the rank is on %q, want %s", on, want)
+	}
+	w.died("run0", 0, node, "EvictionByEvictionAPI")
+	w.expectLedger("run0", ledger)
 }
 
 // The node that has turned a rank away has room, and would come first.

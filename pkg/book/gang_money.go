@@ -62,7 +62,7 @@ func (g *gang) leavesBefore() time.Duration {
 	if !spec.Checkpoints() && g.full.Spares() == 0 {
 		return 0
 	}
-	return outage.Window{}.Start.Sub(outage.Window{}.LeaveFrom(g.notice, spec.CheckpointInterval()))
+	return outage.Lead(g.notice, spec.CheckpointInterval())
 }
 
 // keptFor returns the pods of a running Run that are gone, by who pays for them: the payers go on paying for their

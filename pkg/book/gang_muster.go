@@ -76,9 +76,7 @@ func (g *gang) sweepsLater() bool { return g.crowds && g.awaitsPods() }
 
 // denied reports whether the gang waits because its pods are not made: the API server does not take them, or others did
 // not make them in time.
-func (g *gang) denied() bool {
-	return g.refusal != nil && (g.refusal.Reason == plan.NotCreated || g.refusal.Reason == plan.HeldInVain)
-}
+func (g *gang) denied() bool { return g.refusal != nil && g.refusal.AboutPods() }
 
 // takesTooLong reports whether a gang has waited for its pods up to its deadline, and not one has come.
 func (g *gang) takesTooLong(now time.Time) bool {

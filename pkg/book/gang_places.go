@@ -101,11 +101,11 @@ func (g *gang) evicting(index int, m *member) (nodes []string) {
 		return nil
 	}
 	made, deaths := m.pod.CreationTimestamp.Time, g.run.Status.Deaths
-	told := slices.ContainsFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == last.pod })
 	avoided, shut := ending.Avoided(deaths, index, made)
 	if g.returns {
 		return shut
 	}
+	told := slices.ContainsFunc(deaths, func(d rqv1.RunDeath) bool { return d.Pod == last.pod })
 	if !told && made.Sub(last.ended) < ending.BlamedFor {
 		return append(avoided, last.node)
 	}

@@ -266,7 +266,7 @@ func (g *gang) saysThatItWaits() bool {
 		return false
 	}
 	why := g.refusalTold()
-	return g.refusal == nil && !why.NeedsNodes() && why.Reason != plan.NotCreated && why.Reason != plan.HeldInVain &&
+	return g.refusal == nil && !why.NeedsNodes() && !why.AboutPods() &&
 		g.run.DeletionTimestamp == nil && g.shape == nil
 }
 

@@ -100,10 +100,10 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return g.notYet("waiting for the Run's other pods to be created")
 		}
 	}
-	if g.rests(now) {
+	switch {
+	case g.rests(now):
 		return g.restsInVain()
-	}
-	if x.standsBack(g, now) {
+	case x.standsBack(g, now):
 		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
 	}
 	x.places.claimAgain(g)

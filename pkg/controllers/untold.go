@@ -13,8 +13,8 @@ import (
 // longestUntold is how long it is tried to tell a pod that it ends, before it is deleted all the same.
 const longestUntold = 10 * time.Second
 
-// passed is how long nothing has to be tried of a pod for what failed before to be about another end of it.
-const passed = time.Minute
+// anotherEnd is how long nothing has to be tried of a pod for what failed before to be about another end of it.
+const anotherEnd = time.Minute
 
 // untold are the pods that could not be told yet that they end, and since when: what stands in the way may never pass,
 // such as a webhook that takes too long for this pod.
@@ -33,7 +33,7 @@ func (u *untold) waits(pod types.UID, err error, now time.Time) bool {
 	if err == nil || reconcile.Refused(err) {
 		return false
 	}
-	maps.DeleteFunc(u.pods, func(_ types.UID, f failing) bool { return now.Sub(f.last) > passed })
+	maps.DeleteFunc(u.pods, func(_ types.UID, f failing) bool { return now.Sub(f.last) > anotherEnd })
 	f, known := u.pods[pod]
 	if !known {
 		f.since = now

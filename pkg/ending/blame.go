@@ -17,11 +17,8 @@ const again = 10 * time.Minute
 // Blames reports whether a death is the doing of its node, which is avoided for it at an instant. Whoever is evicted
 // from it, as by a drain, is so for what comes, and not for what the node has done.
 func Blames(d *rqv1.RunDeath, at time.Time) bool {
-	return d.Cause == rqv1.CauseNode && !evicted(d) && at.Sub(d.At.Time) < BlamedFor
+	return d.Cause == rqv1.CauseNode && !ByPeople(d.Sign) && at.Sub(d.At.Time) < BlamedFor
 }
-
-// evicted reports whether a pod was told to go by people, or for a taint that somebody has set.
-func evicted(d *rqv1.RunDeath) bool { return ByPeople(d.Sign) }
 
 // ByPeople reports whether a sign says that a pod was told to go by people, or for a taint that somebody has set: its
 // node is at no fault (R27).
@@ -41,12 +38,12 @@ func Avoided(deaths []rqv1.RunDeath, index int, at time.Time) (avoided, shut []s
 		}
 		repeats := slices.ContainsFunc(deaths, func(other rqv1.RunDeath) bool {
 			return other.Pod != d.Pod && other.Index == d.Index && other.Node == d.Node &&
-				evicted(&other) == evicted(d) && d.At.Sub(other.At.Time).Abs() < again
+				ByPeople(other.Sign) == ByPeople(d.Sign) && d.At.Sub(other.At.Time).Abs() < again
 		})
-		if repeats && !evicted(d) {
+		if repeats && !ByPeople(d.Sign) {
 			shut = append(shut, d.Node)
 		}
-		if repeats || !evicted(d) {
+		if repeats || !ByPeople(d.Sign) {
 			avoided = append(avoided, d.Node)
 		}
 	}

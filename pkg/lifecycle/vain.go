@@ -17,13 +17,13 @@ import (
 // the first time; what is kept for ranks, or for a Run, that were lost from the second time on.
 func setHeldInVain(next *rqv1.RunStatus, s *situation) {
 	if started, ran := s.facts.Run.StartedAt(); ran && s.phase != rqv1.RunRunning {
-		halve(next, later(started, untilOf(next)), s.facts.Now)
+		halve(next, latest(started, untilOf(next)), s.facts.Now)
 	}
 	if since := heldInVainSince(s); !since.IsZero() {
 		countInVain(next, s, since, 1)
 	} else if since := keptInVainSince(s); !since.IsZero() {
 		if started, ran := s.facts.Run.StartedAt(); ran && s.phase == rqv1.RunRunning {
-			halve(next, later(started, untilOf(next)), since)
+			halve(next, latest(started, untilOf(next)), since)
 		}
 		countInVain(next, s, since, 2)
 	}
@@ -49,13 +49,6 @@ func untilOf(status *rqv1.RunStatus) time.Time {
 	return status.HeldInVain.Until.Time
 }
 
-func later(x, y time.Time) time.Time {
-	if y.After(x) {
-		return y
-	}
-	return x
-}
-
 // countInVain counts what was held in vain since an instant. A rest follows if it was so often at least.
 func countInVain(next *rqv1.RunStatus, s *situation, since time.Time, least int32) {
 	h := &rqv1.RunHeldInVain{Count: 1, Since: wholeTime(since), Until: wholeTime(s.facts.Now)}
@@ -63,7 +56,7 @@ func countInVain(next *rqv1.RunStatus, s *situation, since time.Time, least int3
 		h.Count = min(was.Count+1, rqv1.MostInVain)
 	}
 	if h.Count >= least {
-		h.Until = wholeTime(s.facts.Now.Add(s.facts.GangDeadline << h.Count))
+		h.Until = wholeTime(restOf(s.facts, h.Count))
 	}
 	next.HeldInVain = h
 }
@@ -90,19 +83,8 @@ func uncounted(run *rqv1.Run, since time.Time) time.Time {
 	return since
 }
 
-// timesInVain returns how many attempts have been counted.
-func timesInVain(run *rqv1.Run) int32 {
-	if h := run.Status.HeldInVain; h != nil {
-		return h.Count
-	}
-	return 0
-}
-
-// restsUntil returns until when a Run rests whose attempt ends in vain now.
-func restsUntil(s *situation) time.Time {
-	times := min(timesInVain(s.facts.Run)+1, rqv1.MostInVain)
-	return s.facts.Now.Add(s.facts.GangDeadline << times)
-}
+// restOf returns until when a Run rests of which so many attempts have been in vain, the last until now.
+func restOf(f *facts, times int32) time.Time { return f.Now.Add(f.GangDeadline << times) }
 
 // heldInVainSince returns since when places have been held in an attempt that ends without the pods that they were held
 // for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone after
@@ -138,9 +120,12 @@ func cutOrSucceeded(s *situation, pod *corev1.Pod) bool {
 
 // untilRested says how long a Run rests whose attempt ends in vain.
 func untilRested(s *situation) string {
-	until := restsUntil(s)
-	if h := s.facts.Run.Status.HeldInVain; h.Rests(s.facts.Now) {
+	until := restOf(s.facts, 1)
+	switch h := s.facts.Run.Status.HeldInVain; {
+	case h.Rests(s.facts.Now):
 		until = h.Until.Time
+	case h != nil:
+		until = restOf(s.facts, min(h.Count+1, rqv1.MostInVain))
 	}
 	return fmt.Sprintf(", and holds no places again before %s", until.UTC().Format(time.RFC3339))
 }

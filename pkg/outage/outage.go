@@ -42,14 +42,18 @@ const longestLead = 30 * time.Minute
 // so that there is time to be gone.
 func (w Window) LeaveBy(notice time.Duration) time.Time { return w.Start.Add(-2 * notice) }
 
-// LeaveFrom returns from when on a rank leaves it as soon as its work has been saved: one checkpoint interval of its
-// Run sooner, so that there is a save in between, half an hour at most; two notice periods for a Run that declares
-// none.
+// LeaveFrom returns from when on a rank leaves it as soon as its work has been saved.
 func (w Window) LeaveFrom(notice, interval time.Duration) time.Time {
+	return w.Start.Add(-Lead(notice, interval))
+}
+
+// Lead is how long before a window starts LeaveFrom is: one checkpoint interval of a rank's Run before LeaveBy, so that
+// there is a save in between, half an hour at most; two notice periods for a Run that declares none.
+func Lead(notice, interval time.Duration) time.Duration {
 	if interval <= 0 {
 		interval = 2 * notice
 	}
-	return w.LeaveBy(notice).Add(-min(interval, longestLead))
+	return 2*notice + min(interval, longestLead)
 }
 
 // String is the window in words.

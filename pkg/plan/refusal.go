@@ -171,6 +171,9 @@ func (r *Refusal) NeedsNodes() bool {
 // Error returns the sentence for people.
 func (r *Refusal) Error() string { return r.Message }
 
+// AboutPods reports whether the Run's pods are not made, by the API server's or by others' doing.
+func (r *Refusal) AboutPods() bool { return r.Reason == NotCreated || r.Reason == HeldInVain }
+
 // AboutRoom reports whether GPUs becoming free, or nodes changing, could end the refusal.
 func (r *Refusal) AboutRoom() bool {
 	switch r.Reason {
