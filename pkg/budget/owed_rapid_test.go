@@ -125,40 +125,46 @@ func (d *dated) pays(a *Accounts) bool {
 // TestWhatIsOwedCanBePaid has a Run start beside what is owed to others, with as many pods as it is offered. All of
 // them are paid on their dates nevertheless.
 func TestWhatIsOwedCanBePaid(t *testing.T) {
-	var started, limited int
-	rapid.Check(t, func(t *rapid.T) {
-		r := draw(t)
-		r.ask.Kept = nil
-		r.ask.MaxDuration = time.Duration(rapid.IntRange(0, 5).Draw(t, "half hours")) * 30 * time.Minute
-		f := drawFuture(t, r)
-		a := r.accounts()
-		pass(a, noon)
-		free := a.Cover(r.ask, noon).Payable()
-		r.ask.Run, r.ask.Owed = "young", func(k Key) []Owed { return f.owed[k] }
-		pods := a.Cover(r.ask, noon).Payable() / r.ask.GPUsPerPod
-		if pods*r.ask.GPUsPerPod < free {
-			limited++
-		}
-		for pods > 0 && charge(a, r.ask, pods, "w", noon) == nil {
-			pods-- // who could pay for more does not on nodes of this zone
-		}
-		if pods > 0 {
-			started++
-		}
-		for _, d := range f.dated {
-			pass(a, d.at)
-			if !d.pays(a) {
-				t.Fatalf("%s, of which %+v was to be paid at %s, is not beside %d pods of %+v", d.ask.Run, d.charges, d.at, pods,
-					r.ask)
-			}
-			for i, c := range d.charges {
-				a.Open(fmt.Sprintf("ns/%s-%d", c.Run, i), c)
-			}
-			d.oust(a)
-		}
-	})
-	t.Logf("%d Runs started, and %d were offered less than without", started, limited)
-	if started == 0 || limited == 0 {
-		t.Error("nothing was tried")
+	var all beside
+	for seed := range 200 { // which hold both, whatever is drawn besides
+		one := rapid.Custom(owedCanBePaid).Example(seed)
+		all.started, all.limited = all.started || one.started, all.limited || one.limited
 	}
+	if !all.started || !all.limited {
+		t.Errorf("nothing was tried: %+v", all)
+	}
+	rapid.Check(t, func(t *rapid.T) { owedCanBePaid(t) })
+}
+
+// beside is whether a Run started beside what is owed, and whether it was offered less than without that.
+type beside struct{ started, limited bool }
+
+// owedCanBePaid draws what is owed, has a Run start and holds that all is paid.
+func owedCanBePaid(t *rapid.T) (is beside) {
+	r := draw(t)
+	r.ask.Kept = nil
+	r.ask.MaxDuration = time.Duration(rapid.IntRange(0, 5).Draw(t, "half hours")) * 30 * time.Minute
+	f := drawFuture(t, r)
+	a := r.accounts()
+	pass(a, noon)
+	free := a.Cover(r.ask, noon).Payable()
+	r.ask.Run, r.ask.Owed = "young", func(k Key) []Owed { return f.owed[k] }
+	pods := a.Cover(r.ask, noon).Payable() / r.ask.GPUsPerPod
+	is.limited = pods*r.ask.GPUsPerPod < free
+	for pods > 0 && charge(a, r.ask, pods, "w", noon) == nil {
+		pods-- // who could pay for more does not on nodes of this zone
+	}
+	is.started = pods > 0
+	for _, d := range f.dated {
+		pass(a, d.at)
+		if !d.pays(a) {
+			t.Fatalf("%s, of which %+v was to be paid at %s, is not beside %d pods of %+v", d.ask.Run, d.charges, d.at, pods,
+				r.ask)
+		}
+		for i, c := range d.charges {
+			a.Open(fmt.Sprintf("ns/%s-%d", c.Run, i), c)
+		}
+		d.oust(a)
+	}
+	return is
 }

@@ -61,49 +61,57 @@ func drawUnsized(t *rapid.T) *rqv1.RunSpec {
 // which the Run fits the fleet while nobody uses it, at its total or else at the widest width, and of equal widths the
 // largest (R14).
 func TestPodSizeAgainstEverySize(t *testing.T) {
-	smaller, narrower, none := 0, 0, 0
-	rapid.Check(t, func(t *rapid.T) {
-		fleet, empty := drawMixed(t)
-		spec := drawUnsized(t)
-		best, widest, largest := 0, 0, 0
-		for size := 8; size > 0; size-- {
-			sized := spec.DeepCopy()
-			sized.Resources.GPUsPerPod = ptr(int32(size))
-			d, refusal := DemandOf(sized, 0, fleet.Whole("H100"))
-			if refusal != nil || size > fleet.Whole("H100").Largest() {
-				continue
-			}
-			largest = max(largest, size)
-			for width := d.Pods(); width >= d.LeastPods && width*size > widest; width -= max(d.StepPods, 1) {
-				if at := d.At(width); packs(empty, at) {
-					best, widest = size, at.GPUs()
-				}
-			}
-		}
-		got, refusal := DemandOf(spec, 0, fleet.Whole("H100"))
-		switch {
-		case largest == 0 && refusal != nil && refusal.Reason == UnknownGPUType:
-			return
-		case refusal != nil:
-			t.Fatalf("%s: %s", refusal.Reason, refusal.Message)
-		case best == 0:
-			best = largest
-			none++
-		case best < largest:
-			smaller++
-		case widest < got.GPUs():
-			narrower++
-		}
-		if got.GPUsPerPod != best {
-			t.Fatalf("pods of %d; want %d, with which it has %d of %d GPUs", got.GPUsPerPod, best, widest, got.GPUs())
-		}
-		if spares := got.SparesPerGroup * best; spares < int(spec.GroupSpares()) || spares >= int(spec.GroupSpares())+best {
-			t.Fatalf("%d spares of %d for %d", got.SparesPerGroup, best, spec.GroupSpares())
-		}
-	})
-	if smaller == 0 || narrower == 0 || none == 0 {
-		t.Errorf("%d needed smaller pods, %d were narrower, %d did not fit: each is to occur", smaller, narrower, none)
+	seen := map[string]int{}
+	for seed := range 300 { // which hold each kind, whatever is drawn besides
+		seen[rapid.Custom(sizeAgainstEverySize).Example(seed)]++
 	}
+	for _, kind := range []string{"smaller pods", "narrower", "does not fit"} {
+		if seen[kind] == 0 {
+			t.Errorf("of %v none is %s", seen, kind)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) { sizeAgainstEverySize(t) })
+}
+
+// sizeAgainstEverySize draws a fleet and a Run, and returns how the Run fits there.
+func sizeAgainstEverySize(t *rapid.T) (kind string) {
+	fleet, empty := drawMixed(t)
+	spec := drawUnsized(t)
+	best, widest, largest := 0, 0, 0
+	for size := 8; size > 0; size-- {
+		sized := spec.DeepCopy()
+		sized.Resources.GPUsPerPod = ptr(int32(size))
+		d, refusal := DemandOf(sized, 0, fleet.Whole("H100"))
+		if refusal != nil || size > fleet.Whole("H100").Largest() {
+			continue
+		}
+		largest = max(largest, size)
+		for width := d.Pods(); width >= d.LeastPods && width*size > widest; width -= max(d.StepPods, 1) {
+			if at := d.At(width); packs(empty, at) {
+				best, widest = size, at.GPUs()
+			}
+		}
+	}
+	got, refusal := DemandOf(spec, 0, fleet.Whole("H100"))
+	switch {
+	case largest == 0 && refusal != nil && refusal.Reason == UnknownGPUType:
+		return "refused"
+	case refusal != nil:
+		t.Fatalf("%s: %s", refusal.Reason, refusal.Message)
+	case best == 0:
+		best, kind = largest, "does not fit"
+	case best < largest:
+		kind = "smaller pods"
+	case widest < got.GPUs():
+		kind = "narrower"
+	}
+	if got.GPUsPerPod != best {
+		t.Fatalf("pods of %d; want %d, with which it has %d of %d GPUs", got.GPUsPerPod, best, widest, got.GPUs())
+	}
+	if spares := got.SparesPerGroup * best; spares < int(spec.GroupSpares()) || spares >= int(spec.GroupSpares())+best {
+		t.Fatalf("%d spares of %d for %d", got.SparesPerGroup, best, spec.GroupSpares())
+	}
+	return kind
 }
 
 // packs reports whether a Run fits a fleet.
