@@ -4,7 +4,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/restart"
 )
 
 // pods finds bound pods of Runs without exactly one open Lease for what they hold, on their own node (I2), among them
@@ -67,6 +69,7 @@ func (s *sight) leases() {
 			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}),
 				"GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
 				nameOf(lease), int(lease.GPUs()), lease.Node())
+		case s.pauses(pod, lease):
 		case rank.Ended(pod):
 			s.find("I2", "", append(leaseObjects([]*rqv1.Lease{lease}), object("Pod", pod)),
 				"GPU lease %s is open and holds %d GPUs of node %s, and its pod has %s", nameOf(lease), int(lease.GPUs()),
@@ -77,6 +80,15 @@ func (s *sight) leases() {
 				lease.Node())
 		}
 	}
+}
+
+// pauses reports whether a pod is of a rank that has died and is started again once its pause is over (R34): it holds its
+// GPUs until then.
+func (s *sight) pauses(pod *corev1.Pod, lease *rqv1.Lease) bool {
+	run := s.runsBy[lease.Spec.RunRef.UID]
+	end, failed := ending.Of(pod)
+	return failed && !s.Settled && run != nil && run.Status.Phase == rqv1.RunRunning &&
+		restart.RulesOf(&run.Spec).Limit > 0 && s.At.Sub(end.At) <= restart.Pause+late
 }
 
 func endedAs(pod *corev1.Pod) string {

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"hash/fnv"
+	"strconv"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -86,8 +88,8 @@ func (s *sight) width(run *rqv1.Run) {
 	if run.Spec.Opportunistic || reason == replacing || reason == without && run.Spec.Theirs() {
 		return
 	}
-	has := 0
-	for _, pod := range s.runPods[run.UID] {
+	has, by := 0, s.runPods[run.UID]
+	for _, pod := range by {
 		switch {
 		case isSpare(pod):
 		case pod.Status.Phase == corev1.PodSucceeded:
@@ -101,9 +103,21 @@ func (s *sight) width(run *rqv1.Run) {
 		}
 	}
 	if has < int(least) {
-		s.find("I7", "", []Object{object("Run", run)},
+		s.find("I7", which(by), []Object{object("Run", run)},
 			"Run %s is Running with %d GPUs, needs %d at least, and nothing replaces the others", nameOf(run), has, least)
 	}
+}
+
+// which tells sets of pods apart. Where pods of others take turns there is a moment after each of them at which nothing
+// is known yet of the next; two such moments are not one finding.
+func which(pods []*corev1.Pod) string {
+	var sum uint64
+	for _, pod := range pods {
+		h := fnv.New64a()
+		h.Write([]byte(pod.UID))
+		sum ^= h.Sum64()
+	}
+	return strconv.FormatUint(sum, 16)
 }
 
 // inTime reports whether a group is within its time of whose pods others make some only once the first are ready (R40).

@@ -3,6 +3,7 @@ package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -50,8 +51,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lastAudit has what all tests have left in the shared cluster audited, GPU-hours and records included.
+// lastAudit has what all tests have left in the shared cluster audited, GPU-hours and records included, and sees whether
+// the scheduler's own audit has found anything meanwhile, about whatever.
 func lastAudit() error {
+	found, err := live.audits(context.Background())
+	if err := errors.Join(err, violated(found)); err != nil {
+		return err
+	}
 	root, err := controlplane.Root()
 	if err != nil {
 		return err

@@ -92,7 +92,7 @@ func (s *site) close() {
 		})
 	}
 	if err == nil {
-		err = s.audits(ctx)
+		err = s.auditFound(ctx)
 	}
 	if err != nil {
 		s.t.Errorf("after the Runs of %s were deleted: %v", s.namespace, err)
