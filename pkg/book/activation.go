@@ -111,7 +111,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		state.Candidates = func(domains map[string]bool, _ time.Time) []resolver.Candidate {
 			return tenants.at(domains, a.At)
 		}
-		decided, places, ok := forecast.Activate(state, ask, v.nodes.domainsAround(g.reservation), a.Conflicts, a.Nonce)
+		decided, places, ok := forecast.Activate(state, ask, v.nodes.scopeOf(g), a.Conflicts, a.Nonce)
 		assignments = places
 		if !ok {
 			refusal = g.notYet("the Runs that were to be cut are gone")

@@ -3,9 +3,11 @@ package book
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -143,6 +145,16 @@ func (t *nodeTable) domainsAround(r *rqv1.Reservation) map[string]bool {
 		if domain := t.fleet.DomainOf(node); domain != "" {
 			out[domain] = true
 		}
+	}
+	return out
+}
+
+// scopeOf returns the fabric domains in which a gang's Reservation has others be cut: those of its slice, and those that
+// its forecast names, in which the gang may come to lie when it is known who is drawn.
+func (t *nodeTable) scopeOf(g *gang) map[string]bool {
+	out := t.domainsAround(g.reservation)
+	if f := g.reservation.Status.Forecast; f != nil {
+		maps.Copy(out, forecast.Domains(t.fleet, g.demand.Flavor, f.Scope))
 	}
 	return out
 }

@@ -281,7 +281,7 @@ func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise
 	if events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 	}
-	for _, slice := range t.slices(attempt) {
+	for _, slice := range t.fewestDrawn(t.slices(attempt), attempt, at, tenants) {
 		if t.cuttingIn(p, slice, attempt, tenants) {
 			return p
 		}
@@ -290,7 +290,7 @@ func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise
 }
 
 // cuttingIn works out the cuts in a slice, and reports false if they would not do. The slice ends up with no other
-// domains than the Run is going to lie in, so that whoever reads where that is knows the slice.
+// domains than the Run is going to lie in, unless more would be left to the lottery in them.
 func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, tenants tenantsAt) bool {
 	for {
 		w := feasibility{t.s.Fleet, attempt.Within(slice.Domains)}
@@ -308,8 +308,11 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 			return false
 		}
 		if domains := domainsOf(assignments); len(domains) < len(slice.Domains) {
-			slice = t.sliceOf(domains, attempt)
-			continue
+			left := t.leftToDraw(domains, attempt, p.At, tenants)
+			if left(domains) <= left(slice.Domains) {
+				slice = t.sliceOf(domains, attempt)
+				continue
+			}
 		}
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, candidates)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 	"strings"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
@@ -89,6 +90,45 @@ func (t *timeline) slices(attempt *plan.Attempt) []Slice {
 	return out
 }
 
+// fewestDrawn puts those slices first in which the least is left to the lottery: nobody is drawn in some domains for
+// GPUs by which Runs in others could become narrower and run on (R19). Each slice lies in the next.
+func (t *timeline) fewestDrawn(all []Slice, attempt *plan.Attempt, at time.Time, tenants tenantsAt) []Slice {
+	if len(all) < 2 {
+		return all
+	}
+	left := t.leftToDraw(all[0].Domains, attempt, at, tenants)
+	least := left(all[len(all)-1].Domains)
+	n := sort.Search(len(all)-1, func(i int) bool { return left(all[i].Domains) <= least })
+	return slices.Concat(all[n:], all[:n])
+}
+
+// leftToDraw returns how many GPUs have no place in some domains when all steps are given up there, and all spares in a
+// scope: those elsewhere stay where they are of use.
+func (t *timeline) leftToDraw(scope map[string]bool, attempt *plan.Attempt, at time.Time,
+	tenants tenantsAt) func(domains map[string]bool) int {
+	var spares []resolver.Holding
+	for _, c := range tenants(scope, at) {
+		for i := range c.Spares {
+			spares = append(spares, c.Spares[i].Holds...)
+		}
+	}
+	return func(domains map[string]bool) int {
+		w, freed := feasibility{t.s.Fleet, nil}, slices.Clone(spares)
+		for _, c := range tenants(domains, at) {
+			for i := range c.Steps {
+				freed = append(freed, c.Steps[i].Holds...)
+			}
+		}
+		w.Free(freed)
+		short := attempt.Within(domains).Short(t.s.Fleet)
+		w.Hold(freed)
+		if short == nil {
+			return 0
+		}
+		return short.ShortGPUs
+	}
+}
+
 // short returns how many GPUs have no place in some domains, and whether they could ever have.
 func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, possible bool) {
 	short := attempt.Within(setOf(domains)).Short(t.s.Fleet)
@@ -128,6 +168,26 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 		out.Deficit = 0
 		if short := attempt.Within(domains).Short(t.s.Fleet); short != nil && short.Kind == topology.NoRoom {
 			out.Deficit = short.ShortGPUs
+		}
+	}
+	return out
+}
+
+// Domains returns the keys of the fabric domains that a scope names, as a Slice writes it.
+func Domains(fleet *topology.Fleet, flavor, scope string) map[string]bool {
+	named := map[string][]string{}
+	for _, part := range strings.Split(scope, ",") {
+		level, values, _ := strings.Cut(part, "=")
+		named[level] = strings.Split(values, "|")
+	}
+	out := map[string]bool{}
+	for _, room := range fleet.RoomOf(flavor) {
+		outside := false
+		for i, value := range room.Values {
+			outside = outside || !slices.Contains(named[fleet.Levels()[i]], value)
+		}
+		if !outside {
+			out[room.Key] = true
 		}
 	}
 	return out

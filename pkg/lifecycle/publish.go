@@ -117,6 +117,9 @@ func (r *revision) publish() *Write {
 		s.State, s.Reason = rqv1.ReservationActivating, "its turn has come"
 		s.ActivatedAt, s.CountdownSeconds = &at, &none
 		s.ConflictSet, s.Conflicts = a.Conflicts, resolver.TotalOf(a.Conflicts)
+		if a.Promise != nil {
+			s.Forecast = forecastOf(a.Promise)
+		}
 		s.Lottery = &rqv1.Lottery{Commitment: resolver.Commitment(a.Nonce), ConflictSetDigest: resolver.Digest(a.Conflicts),
 			Odds: a.Odds}
 	case s.Lottery.Nonce == "":

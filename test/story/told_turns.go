@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
 // turnStories are of Runs that wait until it is their turn, when room is made for them at others' cost.
@@ -16,7 +17,13 @@ func turnStories() []Story {
 		{Name: "only-runs-that-borrow-are-drawn", Args: with(soon("4s"), "lottery", "Borrowed"), Play: onlyBorrowersDrawn},
 		{Name: "window-opens", Args: soon("1h"), Play: windowOpens},
 		{Name: "window-opens-onto-a-full-fleet", Args: soon("1s"), Play: windowOntoAFullFleet},
-		{Name: "window-of-4096", Args: soon("1s"), Play: windowOf4096},
+		{Name: "window-of-4096", Args: soon("1s"), Play: func(s *Teller) { windowOf4096(s, 5, 0) }},
+		{Name: "window-of-4096-by-shrinking", Args: soon("1s"),
+			Play: func(s *Teller) { windowOf4096(s, 0, 4200, Elastic(160, 1000, 168)) }},
+		{Name: "window-of-4096-by-shrinking-and-lottery", Args: soon("1s"),
+			Play: func(s *Teller) { windowOf4096(s, 3, 1200, Elastic(400, 1000, 200)) }},
+		{Name: "a-step-elsewhere-spares-a-run", Args: soon("4s"), Play: stepElsewhere},
+		{Name: "steps-elsewhere-spare-one-of-two", Args: soon("4s"), Play: stepsElsewhere},
 		{Name: "events-count-up", Play: eventsCountUp},
 		{Name: "pods-that-leave-are-awaited", Args: soon("3s"), Play: leavingAwaited},
 	}
@@ -87,39 +94,93 @@ func windowOntoAFullFleet(s *Teller) {
 	s.Ledger("filler", Leases{"RandomPreempt": 4})
 }
 
-// windowOf4096 is worked example 6 at its size, on 625 nodes of which all are in use when the window opens.
-func windowOf4096(s *Teller) {
+// windowOf4096 is worked example 6 at its size, on 625 nodes of which five Runs use all when the window opens: so many of
+// them are drawn, and the others give up so many GPUs and run on.
+func windowOf4096(s *Teller, drawn int, shrunk int32, fillers ...RunChange) {
 	for d := range 25 {
 		s.Nodes(fmt.Sprintf("d%02d", d), 25)
 	}
 	opens := s.In(20 * time.Second)
 	s.Fund("rai", Envelope("night", 5000, func(e *rqv1.Envelope) { e.Start = opens }))
 	s.Fund("day", Envelope("all", 5000))
+	fillers = append(fillers, s.By("day"), Checkpointed(time.Second))
 	for i := range 5 {
-		s.Submit(fmt.Sprintf("filler%d", i), 1000, s.By("day"), Checkpointed(time.Second))
+		s.Submit(fmt.Sprintf("filler%d", i), 1000, fillers...)
 		s.Says(fmt.Sprintf("filler%d", i), rqv1.RunRunning, "bound 1000 GPUs")
 	}
 	s.Submit("big", 4096, s.By("rai"))
-	ontoAFullFleet(s, opens, 4096)
+	s.cutsNoMore(ontoAFullFleet(s, opens, 4096), drawn, shrunk)
 	s.Ledger("big", Leases{Open: 512})
+}
+
+// cutsNoMore asserts how many Runs an activation ended, and how many GPUs others gave up who run on.
+func (s *Teller) cutsNoMore(r *rqv1.Reservation, drawn int, shrunk int32) {
+	s.T.Helper()
+	ended, _ := Drawn(r)
+	s.Same("how many are drawn", drawn, len(ended))
+	for _, cut := range r.Status.Cuts {
+		if cut.Action == rqv1.CutShrink {
+			shrunk -= cut.GPUs
+		}
+	}
+	s.Same("GPUs that are not given up by shrinking", int32(0), shrunk)
+	s.Same("what is wrong with the record", 0, len(resolver.Verify(r)))
+}
+
+// stepElsewhere has a Run that can become narrower use two domains, and another ask for one of them: that is the one in
+// which the step lies, and nobody is drawn.
+func stepElsewhere(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Nodes("d1", 2)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("filler", 32, InPods(8), Elastic(16, 32, 16))
+	s.Says("filler", rqv1.RunRunning, "bound 32 GPUs")
+	top := s.On("filler-3")
+	s.Submit("next", 16, InPods(8))
+	r := s.Promised("next", rqv1.ReservationPending, "cluster short by 16 GPUs in scope")
+	s.Same("conflict set", []string{"filler Shrink 16 1"}, Conflicts(r))
+	s.Same("remedies", []string{"Shrink elastic runs by step size (16 GPUs)"}, r.Status.Forecast.Remedies)
+	s.Says("next", rqv1.RunRunning, "bound 16 GPUs")
+	s.Same("the domain of the step", top[:2], s.On("next-0")[:2])
+	s.Says("filler", rqv1.RunRunning, "shrunk to 16 GPUs")
+	s.cutsNoMore(s.Promised("next", rqv1.ReservationReleased), 0, 16)
+}
+
+// stepsElsewhere has two Runs that can become narrower use all there is, and another ask for more than their steps: one
+// is drawn, and the other becomes narrower, whichever domains that leaves.
+func stepsElsewhere(s *Teller) {
+	for d := range 4 {
+		s.Nodes(fmt.Sprint("d", d), 2)
+	}
+	s.Fund("", Envelope("all", 200))
+	for i := range 2 {
+		s.Submit(fmt.Sprint("filler", i), 32, InPods(8), Elastic(16, 32, 16))
+		s.Says(fmt.Sprint("filler", i), rqv1.RunRunning, "bound 32 GPUs")
+	}
+	s.Submit("next", 48, InPods(8))
+	r := s.Promised("next", rqv1.ReservationPending)
+	s.Same("conflict set", []string{"filler0 Lottery 16 0.5", "filler0 Shrink 16 0.5", "filler1 Lottery 16 0.5",
+		"filler1 Shrink 16 0.5"}, Conflicts(r))
+	s.Says("next", rqv1.RunRunning, "bound 48 GPUs")
+	s.cutsNoMore(s.Promised("next", rqv1.ReservationReleased), 1, 16)
 }
 
 // ontoAFullFleet has a Run wait for its window, told who may be cut then, and start when it has opened, at others'
 // cost.
-func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) {
+func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) *rqv1.Reservation {
 	s.T.Helper()
 	r := s.Promised("big", rqv1.ReservationPending, "its window opens at")
 	s.Same("confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
 	s.Same("earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
 	s.Same("what is missing then", gpus, r.Status.Forecast.DeficitGPUs)
-	if len(r.Status.ConflictSet) == 0 || r.Status.ConflictSet[0].Action != rqv1.CutLottery {
+	if len(r.Status.ConflictSet) == 0 {
 		s.Errorf("those who may be cut: %v", r.Status.ConflictSet)
 	}
 	run := s.Says("big", rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", gpus))
 	if at, _ := run.StartedAt(); at.Before(opens.Time) {
 		s.Errorf("it started at %s, before its window opened", at)
 	}
-	s.Promised("big", rqv1.ReservationReleased)
+	return s.Promised("big", rqv1.ReservationReleased)
 }
 
 // eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time
