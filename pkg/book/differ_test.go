@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -9,12 +10,15 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// onNode has a pod go to a node alone.
-func onNode(name string) *corev1.Affinity {
-	is := corev1.NodeSelectorRequirement{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}
+// onNode has a pod go to some nodes alone, by their names with commas between.
+func onNode(names string) *corev1.Affinity {
+	var terms []corev1.NodeSelectorTerm
+	for name := range strings.SplitSeq(names, ",") {
+		terms = append(terms, corev1.NodeSelectorTerm{MatchFields: []corev1.NodeSelectorRequirement{
+			{Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{name}}}})
+	}
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{
-			{MatchFields: []corev1.NodeSelectorRequirement{is}}}}}}
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: terms}}}
 }
 
 // TestPodsOfAGroupMayDifferInWhereTheyGo: each goes where it may itself, whatever the others may: one that may go to
@@ -65,3 +69,46 @@ func TestPodsOfAGroupMayDifferInWhereTheyGo(t *testing.T) {
 }
 
 func together(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: new(bool)} }
+
+// TestEachGroupOfPodsThatDifferFindsItsDomain: where several groups lie in a domain each, and pods of each differ, the
+// domain that the first of them would choose may have no room for the others: they start in those that have.
+func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 1)
+		w.fleet("d1", 2)
+		w.fleet("d2", 2)
+		w.setBudget("a", "org:a", 48)
+		leader := "d0-n00,d1-n00,d2-n00"
+		w.controllers.pinned = map[int]string{0: leader, 2: leader}
+		w.submitWithSpares("run00", "org:a", 2, 2, 8, 0, theirs)
+		w.rounds(4)
+		if bound := len(w.boundSlots("run00")); bound != 4 {
+			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
+		}
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// TestPodsOfAGroupMayDifferFromItsSpare: a spare stands by where the first rank of its group may be. A rank that may not
+// be there does not take its place: it goes where it may itself.
+func TestPodsOfAGroupMayDifferFromItsSpare(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 5)
+		w.setBudget("a", "org:a", 48)
+		w.controllers.pinned = map[int]string{2: "d0-n03,d0-n04"}
+		w.submitWithSpares("run00", "org:a", 1, 3, 8, 1, theirs)
+		w.rounds(6)
+		nodeOf := func() string { return w.Slots(w.Runs["run00"].UID)[2][0].Spec.NodeName }
+		if node := nodeOf(); node != "d0-n03" {
+			t.Fatalf("it starts on %q: %s", node, w.Runs["run00"].Status.Message)
+		}
+		w.Lose("d0-n03")
+		w.rounds(20)
+		w.settle()
+		if node := nodeOf(); node != "d0-n04" {
+			t.Errorf("it goes on on %q: %s", node, w.Runs["run00"].Status.Message)
+		}
+		w.checkSettled()
+	})
+}
