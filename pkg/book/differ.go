@@ -1,10 +1,8 @@
 package book
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +18,10 @@ type variant struct {
 	pod     *corev1.Pod
 	beside  *topology.Amounts
 	missing []plan.Missing
+	// barred is a test for the nodes that they may not use, which may be nil, and usable how many others there are; for
+	// those that are planned.
+	barred func(node string) bool
+	usable int
 }
 
 // like reports whether a pod is of a variant.
@@ -131,80 +133,4 @@ func either(a, b func(node string) bool) func(node string) bool {
 		return a
 	}
 	return func(node string) bool { return a(node) || b(node) }
-}
-
-// planVariants plans missing pods of a gang, each by what it may use itself: those first that may use the fewest nodes,
-// and the others beside them.
-func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
-	rejected func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
-	if g.variants() == nil {
-		return plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
-	}
-	variants := g.missingBy(missing)
-	usable := map[*variant]int{}
-	without := map[*variant]func(string) bool{}
-	for _, s := range variants {
-		without[s] = either(rejected, x.nodes.barred(d.Flavor, s.pod))
-		for node := range x.nodes.ofFlavor[d.Flavor] {
-			if without[s] == nil || !without[s](node) {
-				usable[s]++
-			}
-		}
-	}
-	slices.SortStableFunc(variants, func(a, b *variant) int { return cmp.Compare(usable[a], usable[b]) })
-	out, refusal := x.planEach(g, d, claim, variants, without, "", now)
-	if refusal == nil || !d.OneDomain && !(d.Confined && d.Groups == 1) || len(variants) < 2 {
-		return out, refusal
-	}
-	for _, domain := range x.nodes.domains(d.Flavor) { // the first variant's choice may have no room for the others
-		if out, short := x.planEach(g, d, claim, variants, without, domain, now); short == nil {
-			return out, nil
-		}
-	}
-	return nil, refusal
-}
-
-// planEach plans variants of a gang's pods one beside the other, in a domain if one is given and where ranks are free
-// to choose.
-func (x *starter) planEach(g *gang, d plan.Demand, claim plan.Claim, variants []*variant,
-	without map[*variant]func(string) bool, domain string, now time.Time) (out []plan.Assignment, _ *plan.Refusal) {
-	fork := plan.NewFork(x.fleet, x.accounts)
-	defer fork.Revert()
-	claim.Most = maps.Clone(claim.Most)
-	for _, s := range variants {
-		parts := slices.Clone(s.missing)
-		for i := range parts {
-			if parts[i].Domain == "" && (d.Confined || d.OneDomain) {
-				parts[i].Domain = domain
-			}
-		}
-		g.gather(out, parts)
-		of := d
-		of.Beside = s.beside
-		assignments, refusal := plan.Gang(x.fleet, x.accounts, of, claim, parts, without[s], now)
-		if refusal != nil {
-			return nil, refusal
-		}
-		for _, a := range assignments {
-			m := &member{gang: g, part: a.Part, node: a.Node, payer: payer{a.Payer, a.Relation}}
-			fork.Take(a.Node, d.GPUsPerPod, s.beside)
-			fork.Open("planned/"+a.Part.PodName(string(g.run.UID)), x.seats.chargeOf(m, now))
-			if most, bounded := claim.Most[a.Node]; bounded {
-				claim.Most[a.Node] = max(0, most-1)
-			}
-		}
-		out = append(out, assignments...)
-	}
-	return out, nil
-}
-
-// domains returns the domains that nodes of a flavor lie in, in order.
-func (t *nodeTable) domains(flavor string) []string {
-	all := map[string]bool{}
-	for node := range t.ofFlavor[flavor] {
-		if domain := t.fleet.DomainOf(node); domain != "" {
-			all[domain] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
