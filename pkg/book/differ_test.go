@@ -112,3 +112,36 @@ func TestPodsOfAGroupMayDifferFromItsSpare(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// TestPayersOfPodsThatDifferGoOnForAsManyOnce: pods that differ are planned one kind beside the other, and an envelope
+// that paid for some of them goes on paying for no more of them in all.
+func TestPayersOfPodsThatDifferGoOnForAsManyOnce(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.fleet("d1", 20)
+		w.setBudget("a", "org:a", 16)
+		w.setBudget("b", "org:a", 8)
+		w.controllers.pinned = map[int]string{0: "d0-n00,d1-n00"}
+		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, theirs)
+		w.rounds(4)
+		if bound := len(w.boundSlots("run00")); bound != 3 {
+			t.Fatalf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
+		}
+		for _, node := range []string{"d0-n00", "d0-n01", "d0-n02"} {
+			w.Lose(node)
+		}
+		w.rounds(20)
+		w.settle()
+		if bound := len(w.boundSlots("run00")); bound != 3 {
+			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
+		}
+		w.checkSettled()
+		paid := map[string]int{}
+		for _, l := range w.OpenLeases() {
+			paid[l.Spec.Payer.Budget] += 8
+		}
+		if diff := cmp.Diff(map[string]int{"a": 16, "b": 8}, paid); diff != "" {
+			t.Errorf("those who pay (-want +got):\n%s", diff)
+		}
+	})
+}

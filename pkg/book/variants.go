@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -71,7 +72,7 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 // place plans variants one beside the other, in a domain if one is given and where ranks are free to choose.
 func (p *variantPlan) place(variants []*variant, domain string) (out []plan.Assignment, _ *plan.Refusal) {
 	g, d := p.gang, p.demand
-	p.claim.Most = maps.Clone(p.claim.Most)
+	p.claim.Most, p.claim.Kept = maps.Clone(p.claim.Most), maps.Clone(p.claim.Kept)
 	for _, s := range variants {
 		parts := slices.Clone(s.missing)
 		for i := range parts {
@@ -90,6 +91,11 @@ func (p *variantPlan) place(variants []*variant, domain string) (out []plan.Assi
 			p.fork.Open("planned/"+a.Part.PodName(string(g.run.UID)), p.seats.chargeOf(m, p.now))
 			if most, bounded := p.claim.Most[a.Node]; bounded {
 				p.claim.Most[a.Node] = max(0, most-1)
+			}
+			if kept := p.claim.Kept[a.Payer]; kept.Pods > 1 {
+				p.claim.Kept[a.Payer] = budget.Kept{Pods: kept.Pods - 1, Relation: kept.Relation}
+			} else {
+				delete(p.claim.Kept, a.Payer)
 			}
 		}
 		out = append(out, assignments...)
