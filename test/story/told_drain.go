@@ -32,7 +32,9 @@ func (s *Teller) Emptied(run string, until func() error, nodes ...string) {
 	}
 	s.Until(fmt.Sprintf("the drain of %v", nodes), func() error {
 		missing := int(s.Run(run).Spec.Resources.TotalGPUs / 8)
-		for name, pod := range s.Pods(run) {
+		pods := s.Pods(run)
+		for _, name := range sortedKeys(pods) {
+			pod := pods[name]
 			if pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) && pod.DeletionTimestamp == nil &&
 				pod.Status.Phase == corev1.PodRunning {
 				missing--

@@ -121,15 +121,17 @@ func ranksKnow(s *Teller) {
 	}
 }
 
-// elasticStart starts a Run that may be wider than its total, or narrower, at its total. Its ranks are told between
-// which numbers of nodes it may be.
+// elasticStart starts a Run that may be wider than its total, or narrower, at its total, and then has it grow. Its ranks
+// are told between which numbers of nodes it may be.
 func elasticStart(s *Teller) {
 	s.Nodes("d0", 4)
 	s.Fund("", Envelope("all", 64))
 	s.Submit("elastic", 16, Elastic(8, 32, 4), Templated(nothing))
 	run := s.Says("elastic", rqv1.RunRunning, "bound 16 GPUs")
-	s.Same("its width", &rqv1.RunWidth{Min: 8, Max: 32, Desired: 32, Granted: 16, Allocated: 16}, run.Status.Width)
-	s.Same("how many pods it has", 4, len(s.Pods("elastic")))
+	w := run.Status.Width
+	s.Same("its width", []int32{8, 32, 32, 16}, []int32{w.Min, w.Max, w.Desired, w.Allocated})
+	s.Says("elastic", rqv1.RunRunning, "grew to 32 GPUs")
+	s.Opened("elastic", map[rqv1.LeaseReason]int{rqv1.ReasonStart: 4, rqv1.ReasonGrow: 4})
 	for name, pod := range s.Pods("elastic") {
 		s.Same("between how many nodes "+name+" may be", "2:8", Told(pod, "PET_NNODES"))
 	}
@@ -143,7 +145,8 @@ func narrowerStart(s *Teller) {
 	s.Submit("narrow", 32, InGroups(8), Elastic(16, 32, 8), Templated(nothing))
 	run := s.Says("narrow", rqv1.RunRunning, "bound 24 GPUs")
 	s.Same("GPUs that its owner pays", int32(24), run.Status.Funding.OwnedGPUs)
-	s.Width("narrow", rqv1.RunWidth{Min: 16, Max: 32, Desired: 32, Granted: 24, Allocated: 24})
+	s.Width("narrow", rqv1.RunWidth{Min: 16, Max: 32, Desired: 32, Granted: 24, Allocated: 24,
+		Lacks: rqv1.LacksGPUs})
 	s.Until("the surplus pod is to go", func() error {
 		if pods := s.Pods("narrow"); len(pods) != 3 {
 			return fmt.Errorf("there are %d pods", len(pods))

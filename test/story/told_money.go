@@ -153,6 +153,8 @@ func moneyForTwoPlaces(s *Teller) {
 	s.Pays("wide", map[string]int32{"team/east own Active": 16, "team/west own Active": 16})
 	s.Submit("more", 8, s.By("team"))
 	s.Refused("more", "InsufficientBudget", "16 of 16 GPUs in use")
+	s.Remove("more") // which is promised a node, of either place
+	s.Gone("more")
 	s.Fund("rich", Envelope("east", 16, In("region", "us-east")))
 	s.Submit("east", 16, s.By("rich"), InPods(8))
 	s.Refused("east", "NoRoomWhereFunded", "16 ", "needed, and 8 fit now where a Budget pays for them: short by 8; ",

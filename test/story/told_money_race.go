@@ -75,7 +75,7 @@ func raceForMoney(s *Teller, borrower func(int) string, lender, limit string) {
 		if lender != "" {
 			changes = append(changes, s.From(lender))
 		}
-		s.Submit(fmt.Sprintf("racer-%d", i), racerGPUs, changes...)
+		s.Submit(fmt.Sprintf("racer-%02d", i), racerGPUs, changes...)
 	}
 	for _, winner := range wins(s, limit, racers)[:10] {
 		s.Remove(winner)
@@ -153,7 +153,7 @@ func manyWhoMayBeCut(s *Teller) {
 	s.Nodes("d0", nodes)
 	s.Fund("", Envelope("all", 1000))
 	for i := range nodes * 8 {
-		s.Submit(fmt.Sprintf("small-%d", i), 1)
+		s.Submit(fmt.Sprintf("small-%03d", i), 1)
 	}
 	s.Until("all small Runs are to run", func() error {
 		for _, run := range s.World().Runs {
@@ -185,7 +185,7 @@ func onePodOfEach(s *Teller) {
 	s.Submit("holder", 64, InPods(8))
 	s.Says("holder", rqv1.RunRunning, "bound 64 GPUs")
 	for i := range runs {
-		s.Submit(fmt.Sprintf("waits-%d", i), 64, InPods(1))
+		s.Submit(fmt.Sprintf("waits-%02d", i), 64, InPods(1))
 	}
 	s.Until("all are to be told why they wait", func() error {
 		w, told := s.World(), 0

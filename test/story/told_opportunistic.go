@@ -3,7 +3,6 @@ package story
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -144,13 +143,17 @@ func shardsWithTheirNode(s *Teller) {
 	s.Same("shards on the lost node", 0, s.Shards("sweep", 4)[lost])
 }
 
-// shardsEnd has shards complete one by one: those that have ended well do not run again, and the Run completes with the
-// last.
+// shardsEnd has shards complete one by one: those that have ended well do not run again, the next takes the place of
+// each, and the Run completes with the last.
 func shardsEnd(s *Teller) {
 	s.Nodes("d0", 1)
-	s.Submit("sweep", 16, s.By("nobody"), InPods(2), Opportunistic, Succeeds(time.Second))
+	s.Submit("sweep", 16, s.By("nobody"), InPods(2), Opportunistic)
 	s.Says("sweep", rqv1.RunPending, "0 of 8 shards run; the others wait: no Budget of owner ")
 	s.Fund("nobody", Envelope("all", 1))
+	for i := range 8 {
+		s.Shards("sweep", min(4, 8-i))
+		s.Exit(fmt.Sprintf("sweep-%d", i), Well)
+	}
 	s.Says("sweep", rqv1.RunCompleted, "all 8 pods completed")
 	s.Sound()
 	s.Borrowed("sweep", Leases{"Completed": 8})
