@@ -149,8 +149,8 @@ func (t *nodeTable) domainsAround(r *rqv1.Reservation) map[string]bool {
 	return out
 }
 
-// scopeOf returns the fabric domains in which a gang's Reservation has others be cut: those of its slice, and those that
-// its forecast names, in which the gang may come to lie when it is known who is drawn.
+// scopeOf returns the fabric domains in which a gang's Reservation has others be cut: those of its slice, and those
+// that its forecast names, in which the gang may come to lie when it is known who is drawn.
 func (t *nodeTable) scopeOf(g *gang) map[string]bool {
 	out := t.domainsAround(g.reservation)
 	if f := g.reservation.Status.Forecast; f != nil {

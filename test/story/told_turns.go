@@ -94,8 +94,8 @@ func windowOntoAFullFleet(s *Teller) {
 	s.Ledger("filler", Leases{"RandomPreempt": 4})
 }
 
-// windowOf4096 is worked example 6 at its size, on 625 nodes of which five Runs use all when the window opens: so many of
-// them are drawn, and the others give up so many GPUs and run on.
+// windowOf4096 is worked example 6 at its size, on 625 nodes of which five Runs use all when the window opens: so many
+// of them are drawn, and the others give up so many GPUs and run on.
 func windowOf4096(s *Teller, drawn int, shrunk int32, fillers ...RunChange) {
 	for d := range 25 {
 		s.Nodes(fmt.Sprintf("d%02d", d), 25)
