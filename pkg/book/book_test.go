@@ -148,6 +148,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
 		changes = append(changes, elastic(least*part, step*part), upTo(rapid.IntRange(0, 3).Draw(t, "steps above the total")))
 	}
+	if rapid.IntRange(0, 3).Draw(t, "the fleet says the size") == 0 {
+		changes = append(changes, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = nil })
+	}
 	w.submitWithSpares(name, owner, groups, pods, size, spares, changes...)
 }
 

@@ -73,12 +73,22 @@ func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: everyPod(d), Excluded: f.nodes.rejected(g, pod)}
 }
 
+// notBefore returns the earliest that others may be cut for a gang: after its lead, and not before a date that has been
+// told and has as good as come, as when its window has opened.
+func (f *horizon) notBefore(g *gang, now time.Time) time.Time {
+	lead := f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration)
+	if r := g.reservation; r != nil && !r.Ended() && !r.Spec.EarliestStart.After(now.Add(f.args.WindowDelay.Duration)) {
+		return latest(lead, r.Spec.EarliestStart.Time)
+	}
+	return lead
+}
+
 // stateFor returns what is known of the time to come, as it concerns a gang.
 func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	tenants := f.candidates.tenants(g, now)
 	state := forecast.State{
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
-		NotBefore:   f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration),
+		NotBefore:   f.notBefore(g, now),
 		Patience:    waitsSince(g.run, now).Add(plan.Lasting),
 		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
 		Owed: f.agenda.debts.allBefore(g),

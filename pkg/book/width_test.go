@@ -45,10 +45,13 @@ func (w *world) checkWidths() {
 		if l := run.Spec.Locality; l != nil && l.GroupGPUs != nil {
 			groups = granted / *l.GroupGPUs
 		}
-		size := *run.Spec.Resources.GPUsPerPod
+		size := run.Status.GPUsPerPod
 		active, spares := w.countPods(name)
 		active += w.fewer(run)
-		if active != granted/size || spares != groups**run.Spec.SparesPerGroup/size {
+		if fixed := run.Spec.Resources.GPUsPerPod; size <= 0 || fixed != nil && *fixed != size {
+			w.t.Fatalf("R14: the pods of Run %s have %d GPUs, and it asks for %v", name, size, fixed)
+		}
+		if active != granted/size || spares != groups*run.GroupSpares()/size {
 			w.t.Fatalf("Run %s is granted %d GPUs and has %d pods and %d spares:\n%s", name, granted, active, spares,
 				w.describe(name))
 		}

@@ -177,10 +177,15 @@ func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) *rqv1.Reservation
 		s.Errorf("those who may be cut: %v", r.Status.ConflictSet)
 	}
 	run := s.Says("big", rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", gpus))
-	if at, _ := run.StartedAt(); at.Before(opens.Time) {
-		s.Errorf("it started at %s, before its window opened", at)
+	date := r.Spec.EarliestStart.Time
+	r = s.Promised("big", rqv1.ReservationReleased)
+	if at := r.Status.ActivatedAt; at == nil || at.Time.Before(date) {
+		s.Errorf("others are told to go at %v, before the date that they were told, %s", at, date)
 	}
-	return s.Promised("big", rqv1.ReservationReleased)
+	if at, _ := run.StartedAt(); at.Before(date) || at.After(date.Add(20*time.Second)) {
+		s.Errorf("it started at %s, and the others had a second from %s on", at, date)
+	}
+	return r
 }
 
 // eventsCountUp has a Run of 16 GPUs wait for one of two things in turn: each of them is an event, and the second time
