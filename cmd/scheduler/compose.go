@@ -10,6 +10,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	jobtree "github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/controllers"
+	"github.com/davidlangworthy/jobtree/pkg/fence"
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 	"github.com/davidlangworthy/jobtree/pkg/plugins"
 )
@@ -28,6 +29,7 @@ func compose(c *config.Config, args *jobtree.Args, leads func() bool) (*parts, e
 	if err != nil {
 		return nil, err
 	}
+	client = fence.Signed(client, writer(c.LeaderElection), leads)
 	tells, err := kubernetes.NewForConfig(rest.AddUserAgent(c.KubeConfig, "events"))
 	if err != nil {
 		return nil, err

@@ -34,6 +34,15 @@ func watchLeadership(election *leaderelection.LeaderElectionConfig) func() bool 
 	return l.holds
 }
 
+// writer names this process among those of its election, as GPU leases tell who has opened them: the namespace and name
+// of the election's lock, and its own identity there, which no other process has; empty without an election.
+func writer(election *leaderelection.LeaderElectionConfig) string {
+	if election == nil {
+		return ""
+	}
+	return election.Lock.Describe() + "/" + election.Lock.Identity()
+}
+
 // holds reports whether the lock was renewed so recently that nobody else can have it.
 func (l *leadership) holds() bool {
 	renewed := l.renewed.Load()

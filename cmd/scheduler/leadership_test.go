@@ -19,6 +19,8 @@ type lock struct {
 
 func (l *lock) Identity() string { return "me" }
 
+func (l *lock) Describe() string { return "ns/election" }
+
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	return &l.record, nil, l.fail
 }
@@ -37,6 +39,9 @@ func TestLeadership(t *testing.T) {
 	holds := watchLeadership(election)
 	exited := false
 	election.Lock.(*leadership).exit = func() { exited = true }
+	if got := writer(election); got != "ns/election/me" {
+		t.Errorf("its GPU leases are signed by %q", got)
+	}
 	ctx := context.Background()
 	get := func() bool { exited = false; _, _, _ = election.Lock.Get(ctx); return exited }
 
@@ -66,5 +71,8 @@ func TestLeadership(t *testing.T) {
 func TestNoElection(t *testing.T) {
 	if !watchLeadership(nil)() {
 		t.Fatalf("without an election the process does not decide")
+	}
+	if got := writer(nil); got != "" {
+		t.Errorf("without an election its GPU leases are signed by %q", got)
 	}
 }

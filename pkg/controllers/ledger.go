@@ -43,6 +43,9 @@ func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, doubt *
 // read reads the records and all Leases from the API server itself: a predecessor may have written some that the
 // watch has not brought yet, and closed ones are not watched.
 func (l *ledger) read(ctx context.Context) error {
+	if err := l.present(ctx); err != nil {
+		return err
+	}
 	l.book.Reads(l.clock.Now())
 	versions, stored, err := l.records.read(ctx)
 	if err != nil {

@@ -122,6 +122,11 @@ func TestReadingTheLedger(t *testing.T) {
 			lists: 4},
 		"the records are not answered": {faults: []fault{{on: "list configmaps", err: broken500, once: true}}, tries: 2,
 			lists: 3},
+		"the API server takes another for the leader": {faults: []fault{{on: "create leases", err: outrun, once: true}},
+			tries: 2, lists: 3},
+		"it is not reached at first": {faults: []fault{{on: "create leases", err: fenced, once: true}}, tries: 2, lists: 3},
+		"it takes no GPU leases for another reason": {faults: []fault{{on: "create leases", err: forbidden}}, tries: 1,
+			lists: 3},
 		"a predecessor's write was late": {late: true, tries: 2, lists: 6},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -34,6 +34,8 @@ var (
 	forbidden = apierrors.NewForbidden(schema.GroupResource{}, "it", errors.New("quota exceeded"))
 	broken500 = apierrors.NewInternalError(errors.New("etcd is away"))
 	fenced    = fence.ErrNotLeading
+	outrun    = apierrors.NewForbidden(schema.GroupResource{}, "it",
+		errors.New("ValidatingAdmissionPolicy '"+fence.Policy+"' denied request: this process does not lead"))
 )
 
 // fault is how the API server answers some requests.
@@ -77,6 +79,9 @@ func newServer(t *testing.T, objects ...runtime.Object) *server {
 	s.kube.PrependReactor("*", "*", s.react)
 	s.kinds = interceptor.NewClient(ours(t, own...), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			if len((&client.CreateOptions{}).ApplyOptions(options).DryRun) > 0 {
+				return s.said("create "+kindOf(o)+" "+o.GetName(), func() error { return c.Create(ctx, o, options...) })
+			}
 			return s.answer("create", o, func() error {
 				if o.GetUID() == "" {
 					o.SetUID(uuid.NewUUID())

@@ -89,6 +89,10 @@ const (
 	// AnnotationWorldSize is on a bound rank: how many ranks its Run had when the rank was bound. Its containers read it as
 	// WORLD_SIZE.
 	AnnotationWorldSize = GroupName + "/world-size"
+	// AnnotationWrittenBy is on a GPU Lease that a scheduler with an election has opened: the namespace and name of the
+	// election's Lease, and the identity of the process there, with slashes between. An admission policy compares it with who
+	// leads.
+	AnnotationWrittenBy = GroupName + "/written-by"
 	// AnnotationDerived is on a Run with source Pods: a hash of the spec that its group was read as. Until the Run starts it is
 	// made anew when the group is read otherwise (rule R41).
 	AnnotationDerived = GroupName + "/derived"

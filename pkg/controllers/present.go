@@ -1,0 +1,34 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/fence"
+)
+
+// present returns once the API server takes this process for the one that leads, which it shows by a Lease that is not
+// stored. From then on it takes no Lease any more that a predecessor has sent and that arrives late, so that all which
+// there will ever be of them can be read. Whatever else it has against that Lease holds up nobody: it has answered.
+func (l *ledger) present(ctx context.Context) error {
+	err := l.client.Create(ctx, &rqv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "who-leads"},
+		Spec: rqv1.LeaseSpec{
+			Owner: "org", RunRef: rqv1.LeaseRunRef{Name: "who-leads", Namespace: Namespace, UID: "who-leads"},
+			Slice:          rqv1.LeaseSlice{Role: rqv1.RoleActive, Nodes: []rqv1.NodeGPUs{{Name: "none", GPUs: 1}}},
+			Payer:          rqv1.LeasePayer{Budget: "none", Owner: "org"},
+			PaidByEnvelope: "none", Reason: rqv1.ReasonStart, Start: metav1.NewMicroTime(l.clock.Now()),
+		},
+	}, client.DryRunAll)
+	var answer apierrors.APIStatus
+	if err == nil || errors.As(err, &answer) && !fence.Outrun(err) {
+		return nil
+	}
+	return fmt.Errorf("asking whether this process leads: %w", err)
+}
