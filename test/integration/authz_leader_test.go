@@ -29,10 +29,10 @@ func TestOnlyTheLeaderOpensLeases(t *testing.T) {
 	if err := open(schedulerAccount, is+"a"); err != nil {
 		t.Errorf("before there is an election: %v", err)
 	}
-	admin, holder := actAs(t, rest.ImpersonationConfig{}), "a"
+	admin, first := actAs(t, rest.ImpersonationConfig{}), "a"
 	election := &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Namespace: controlplane.Namespace, Name: controlplane.SchedulerLease},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &first},
 	}
 	install(t, election)
 	policyEnforced(t, fence.Policy, func() error { return open(schedulerAccount, is+"b") })
@@ -61,7 +61,7 @@ func TestOnlyTheLeaderOpensLeases(t *testing.T) {
 	checked("a", "b")
 	leads := func(who string) {
 		t.Helper()
-		holder = who
+		election.Spec.HolderIdentity = &who
 		if err := admin.Update(t.Context(), election); err != nil {
 			t.Fatal(err)
 		}
