@@ -17,8 +17,8 @@ import (
 // that another leads by now.
 const Policy = "jobtree-leader"
 
-// Outrun reports whether the API server has refused a GPU lease because it takes another process than the writer for the
-// one that leads.
+// Outrun reports whether the API server has refused a GPU lease because it takes another process than the writer for
+// the one that leads.
 func Outrun(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+Policy+"'")
 }

@@ -39,7 +39,7 @@ func TestSigned(t *testing.T) {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "leases"}, "l", errors.New(what))
 	}
 	other := says("ValidatingAdmissionPolicy 'theirs' with binding 'theirs' denied request: no")
-	behind := says("ValidatingAdmissionPolicy 'jobtree-leader' with binding 'jobtree-leader' denied request: a does not lead")
+	behind := says("ValidatingAdmissionPolicy 'jobtree-leader' with binding 'jobtree-leader' denied request: a leads")
 	for name, test := range map[string]struct {
 		answers []error
 		until   time.Duration // for how long this process leads
