@@ -24,6 +24,9 @@ type Story struct {
 	Alone string
 	// Real says which real part the story needs, such as a controller; it is told on a real control plane too, then.
 	Real string
+	// Long says why it takes more than minutes on a real control plane, where nobody can have time pass: it is told there
+	// only when its whole name is asked for.
+	Long string
 	// Forgets says what a process that dies midway may leave untold, such as a word of what it has just done; the story
 	// is not told again with such a process, then.
 	Forgets string

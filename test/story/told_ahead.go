@@ -17,7 +17,8 @@ func aheadStories() (all []Story) {
 			Play: func(s *Teller) { usesNodesAhead(s, movable...) }})
 	}
 	return append(all,
-		Story{Name: "maintenance-ahead-cuts-nobody", Args: soon("20s"), Play: maintenanceAheadCutsNobody},
+		Story{Name: "maintenance-ahead-cuts-nobody", Args: soon("20s"), Long: "a day passes",
+			Play: maintenanceAheadCutsNobody},
 		Story{Name: "a-minute-that-is-known-cuts-nobody", Args: soon("20s"), Play: aKnownMinuteCutsNobody})
 }
 

@@ -19,6 +19,9 @@ var endedByNodes = map[string]Ending{
 	"plugin":            EndedFor("UnexpectedAdmissionError", "Allocate failed"),
 }
 
+// halfAnHour is why stories that wait until evictions are forgotten are Long.
+const halfAnHour = "it takes half an hour until three evictions are forgotten"
+
 // evictedStories are of nodes that end ranks.
 func evictedStories() (all []Story) {
 	for name, how := range endedByNodes {
@@ -31,8 +34,9 @@ func evictedStories() (all []Story) {
 		Story{Name: "evicted-by-people-and-back", Play: func(s *Teller) {
 			backWhereItWas(s, func(s *Teller) { s.EvictPod("train-0") })
 		}},
-		Story{Name: "evicted-by-people-and-a-spare", Play: func(s *Teller) { backBeforeASpare(s, Spares(8)) }},
-		Story{Name: "evicted-by-people-and-a-free-node", Play: func(s *Teller) { backBeforeASpare(s) }},
+		Story{Name: "evicted-by-people-and-a-spare", Long: halfAnHour,
+			Play: func(s *Teller) { backBeforeASpare(s, Spares(8)) }},
+		Story{Name: "evicted-by-people-and-a-free-node", Long: halfAnHour, Play: func(s *Teller) { backBeforeASpare(s) }},
 		Story{Name: "evicted-elastic", Play: backBeforeItShrinks},
 		Story{Name: "evicted-twice-by-people", Play: awayAfterTwoEvictions},
 		Story{Name: "evicted-at-the-start", Play: badNodeAtTheStart},

@@ -121,8 +121,8 @@ func ranksKnow(s *Teller) {
 	}
 }
 
-// elasticStart starts a Run that may be wider than its total, or narrower, at its total, and then has it grow. Its ranks
-// are told between which numbers of nodes it may be.
+// elasticStart starts a Run that may be wider than its total, or narrower, at its total, and then has it grow. Its
+// ranks are told between which numbers of nodes it may be.
 func elasticStart(s *Teller) {
 	s.Nodes("d0", 4)
 	s.Fund("", Envelope("all", 64))

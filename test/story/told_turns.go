@@ -16,11 +16,12 @@ func turnStories() []Story {
 	return []Story{
 		{Name: "only-runs-that-borrow-are-drawn", Args: with(soon("4s"), "lottery", "Borrowed"), Play: onlyBorrowersDrawn},
 		{Name: "window-opens", Args: soon("1h"), Play: windowOpens},
-		{Name: "window-opens-onto-a-full-fleet", Args: soon("1s"), Play: windowOntoAFullFleet},
-		{Name: "window-of-4096", Args: soon("1s"), Play: func(s *Teller) { windowOf4096(s, 5, 0) }},
-		{Name: "window-of-4096-by-shrinking", Args: soon("1s"),
+		{Name: "window-opens-onto-a-full-fleet", Args: with(soon("1s"), "activationShield", "1h"),
+			Play: windowOntoAFullFleet},
+		{Name: "window-of-4096", Args: soon("1s"), Long: manyPods, Play: func(s *Teller) { windowOf4096(s, 5, 0) }},
+		{Name: "window-of-4096-by-shrinking", Args: soon("1s"), Long: manyPods,
 			Play: func(s *Teller) { windowOf4096(s, 0, 4200, Elastic(160, 1000, 168)) }},
-		{Name: "window-of-4096-by-shrinking-and-lottery", Args: soon("1s"),
+		{Name: "window-of-4096-by-shrinking-and-lottery", Args: soon("1s"), Long: manyPods,
 			Play: func(s *Teller) { windowOf4096(s, 3, 1200, Elastic(400, 1000, 200)) }},
 		{Name: "a-step-elsewhere-spares-a-run", Args: soon("4s"), Play: stepElsewhere},
 		{Name: "steps-elsewhere-spare-one-of-two", Args: soon("4s"), Play: stepsElsewhere},
@@ -93,6 +94,9 @@ func windowOntoAFullFleet(s *Teller) {
 	s.Says("filler", rqv1.RunPending)
 	s.Ledger("filler", Leases{"RandomPreempt": 4})
 }
+
+// manyPods is why stories of thousands of pods are Long.
+const manyPods = "pods for thousands of GPUs are to run before its window opens"
 
 // windowOf4096 is worked example 6 at its size, on 625 nodes of which five Runs use all when the window opens: so many
 // of them are drawn, and the others give up so many GPUs and run on.
