@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -15,6 +16,7 @@ func opportunisticStories() []Story {
 	return []Story{
 		{Name: "shards-fill-and-swap", Play: fillAndSwap},
 		{Name: "shards-give-way", Play: shardsGiveWay},
+		{Name: "shards-that-are-younger-go", Play: youngerShardsGo},
 		{Name: "shards-left-alone", Play: shardsLeftAlone},
 		{Name: "shards-with-their-node", Play: shardsWithTheirNode},
 		{Name: "shards-end", Play: shardsEnd},
@@ -116,6 +118,21 @@ func shardsGiveWay(s *Teller) {
 	s.Borrowed("sweep", Leases{Open: 7, "Reclaimed": 5})
 	s.Remove("train")
 	s.Shards("sweep", 12)
+}
+
+// youngerShardsGo has a Run need half of a node that is full of shards of two Runs: those of the one that came later go.
+func youngerShardsGo(s *Teller) {
+	s.Nodes("d0", 1)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("older", 4, InPods(2), Opportunistic)
+	s.Shards("older", 2)
+	s.Later(2 * time.Second)
+	s.Submit("later", 4, InPods(2), Opportunistic)
+	s.Shards("later", 2)
+	s.Submit("train", 4, InPods(2))
+	s.Says("train", rqv1.RunRunning, "bound 4 GPUs")
+	s.Borrowed("later", Leases{"Reclaimed": 2})
+	s.Borrowed("older", Leases{Open: 2})
 }
 
 // shardsLeftAlone starts a Run beside shards, where there is other room.
