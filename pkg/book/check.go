@@ -200,9 +200,15 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	for _, t := range c.learn(asked, turned) {
 		c.shunned[t.Node], c.mostCut[t.Node] = t.Why, t.Most
 	}
-	if (len(turned) > 0 || last) && !c.until.After(now) {
+	switch {
+	case len(turned) == 0 && !last || c.until.After(now):
+	case asked.Unsure:
+		c.until = now.Add(firstRetry << min(c.vague, mostVague))
+		c.vague++
+	default:
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))
 		c.tries++
+		c.vague = 0
 	}
 	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	v.waiting.refuse(g, c.refusal)

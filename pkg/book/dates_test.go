@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 )
@@ -135,6 +136,39 @@ func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
 		s.Book.Conclude(c, []book.Turning{{Pod: pod, Node: c.Places[0].Node, Why: "no"}}, false, s.Now)
 		s.reconcile("run1")
 		s.unbroken("run1-r0")
+	})
+}
+
+// It cannot be found out what other rules say of what has been decided, as where the scheduler has a node a moment later
+// than the book: that is decided anew within seconds, and not a minute later.
+func TestADecisionThatNothingIsKnownOfRestsForSeconds(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.submit("run2", "org:a", 1, 1, 8)
+		s.work()
+		s.during(time.Second)
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.due()
+		pod, run := s.pod("run1-0"), s.Runs["run1"].UID
+		s.refused(pod)
+		c := s.Book.Check(run)
+		if c == nil || !c.Cuts {
+			s.t.Fatalf("nothing is decided: %+v", c)
+		}
+		c.Unsure = true
+		s.Book.Conclude(c, []book.Turning{{Pod: pod, Node: c.Places[0].Node, Why: "unsure"}}, true, s.Now)
+		for range 10 {
+			s.during(time.Second)
+			s.work()
+			s.refused(pod)
+		}
+		if s.Runs["run1"].Status.Phase != rqv1.RunRunning {
+			s.t.Fatalf("it does not run ten seconds later:\n%s", s.story())
+		}
 	})
 }
 

@@ -32,6 +32,8 @@ type Check struct {
 	// was no time.
 	Made            bool
 	Accepted, Tries int
+	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
+	Unsure bool
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -78,8 +80,8 @@ type checking struct {
 	again  bool
 	passed []Place
 	hasty  int
-	// vague is how often in a row it could not be found out what the rules say of a start, and unasked until when they
-	// are not asked about another one.
+	// vague is how often in a row it could not be found out what the rules say, and unasked until when they are not asked
+	// about another start.
 	vague   int
 	unasked time.Time
 	// since is when it was first seen that an answer is waited for; zero before.
@@ -193,3 +195,7 @@ const (
 	firstShun = time.Minute
 	mostShuns = 5
 )
+
+// mostVague is how often a decision of which nothing could be found out rests for twice as long, at firstRetry first:
+// the scheduler may have a node a moment later than the book has it.
+const mostVague = 3

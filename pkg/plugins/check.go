@@ -61,6 +61,7 @@ func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 			return
 		}
 		settled := a.sure && len(a.turned) == 0
+		check.Unsure = !a.sure
 		pl.book.Conclude(check, a.turned, !a.sure || !settled && round == mostRounds, now)
 		if settled {
 			return

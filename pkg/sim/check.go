@@ -59,6 +59,7 @@ func (c *Cluster) forecast(uid types.UID) {
 		turned, sure := c.judge(check)
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
+		check.Unsure = !sure
 		c.Book.Conclude(check, turned, !sure || !accepted && round == attempts, c.Now)
 		if accepted {
 			return
