@@ -43,7 +43,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	var refusal *plan.Refusal
 	if len(shards) > 0 {
 		var assignments []plan.Assignment
-		assignments, refusal = plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil), shards,
+		assignments, refusal = plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), shards,
 			y.rooms(g, g.active.members[shards[0]].pod, idle, now), now)
 		y.places.assume(g, assignments, now)
 		for _, a := range assignments {
@@ -75,7 +75,7 @@ func (y *filler) allowShards(wanting []*gang, idle map[string][]string, now time
 		flavor, gpus := g.full.Flavor, g.full.GPUsPerPod
 		fits := min(left[flavor]/gpus, g.wants())
 		if fits > 0 {
-			fits = min(fits, plan.Shards(y.accounts, g.demand, y.agenda.debts.claim(g, nil), now))
+			fits = min(fits, plan.Shards(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), now))
 		}
 		left[flavor] -= fits * gpus
 		if more := g.active.assigned + max(waitingShards, fits); more != g.shards {
@@ -128,7 +128,7 @@ func (y *filler) roomsBut(g *gang, rejected func(node string) bool, beside *topo
 // whyUnpaid says why nobody can pay for a gang that has no pod, at its narrowest: a shard, of an opportunistic Run. It
 // is nil when somebody can.
 func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
-	claim := y.agenda.debts.claim(g, nil)
+	claim := y.agenda.debts.claim(g, nil, now)
 	if g.opportunistic() {
 		if _, refusal := plan.Fill(y.accounts, g.full, claim, []int{0}, nil, now); refusal.AboutMoney() {
 			return refusal

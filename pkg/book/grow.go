@@ -53,7 +53,7 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) ([]plan.Assignment, rq
 	}
 	excluded := e.agenda.unintended(e.nodes.rejected(g, pods[0].pod), now) // its pods are alike but for their ranks
 	claim := g.claim(nil)
-	claim.Owed, claim.Leaves = e.agenda.debts.before(g, true), 0
+	claim.Owed, claim.Leaves = e.agenda.debts.keeps(g, true, now), 0
 	assignments, refusal := plan.Gang(e.fleet, e.accounts, d, claim, missing, excluded, now)
 	switch {
 	case refusal == nil:

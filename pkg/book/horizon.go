@@ -61,7 +61,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 // fitsNow reports whether a gang that has nothing would start, if it had its leader.
 func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 	ask := f.askFor(g, g.full.Least(), podOf(g.run))
-	ask.Claim.Owed = f.agenda.debts.before(g, false)
+	ask.Claim.Owed = f.agenda.debts.keeps(g, false, now)
 	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
 		_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
 		return refusal == nil
@@ -91,7 +91,7 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		NotBefore:   f.notBefore(g, now),
 		Patience:    waitsSince(g.run, now).Add(plan.Lasting),
 		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
-		Owed: f.agenda.debts.allBefore(g),
+		Owed: f.agenda.debts.allBefore(g), MoneyHorizon: f.args.MoneyHorizon.Duration,
 	}
 	state.Ahead, state.Known = f.aheadOf(g)
 	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {

@@ -14,6 +14,8 @@ import (
 // looks at nothing but what the envelopes owe that could pay for it.
 type debts struct {
 	accounts *budget.Accounts
+	horizon  time.Duration // what is owed later is not kept
+	asked    time.Time     // when something was asked to be kept last
 	of       map[budget.Key][]debt
 	by       map[*gang][]owing  // the same by whom it is owed to
 	ousts    map[*gang]oust     // the Runs that go for a gang, as is certain
@@ -33,8 +35,8 @@ type oust struct {
 
 func compareDebts(x, y debt) int { return budget.CompareOwed(x.Owed, y.Owed) }
 
-func newDebts(accounts *budget.Accounts) *debts {
-	return &debts{accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
+func newDebts(accounts *budget.Accounts, horizon time.Duration) *debts {
+	return &debts{accounts: accounts, horizon: horizon, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
 		ousts: map[*gang]oust{}, ousters: map[string][]*gang{}}
 }
 
@@ -160,6 +162,19 @@ func comesFirst(to, g *gang, grows bool) bool {
 // decided by a plan that has left it to them.
 func (g *gang) yields() bool { return !g.started() && !g.keepsRoom() && !g.activates() }
 
+// keeps returns what an envelope keeps from a gang that is to start, or to grow, for those who come before it and have
+// dates that are not too far off; nil where none keeps anything.
+func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []budget.Owed {
+	if now.After(d.asked) {
+		d.asked = now
+	}
+	owed, last := d.before(g, grows), now.Add(d.horizon)
+	if owed == nil {
+		return nil
+	}
+	return func(k budget.Key) []budget.Owed { return budget.OwedBy(owed(k), last) }
+}
+
 // before returns what an envelope owes to those who come before a gang that is to start, or to grow; nil where none
 // owes anybody anything.
 func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
@@ -186,7 +201,7 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 	}
 }
 
-// allBefore returns all of that, by envelope, for who goes on without the book.
+// allBefore returns all that is owed to those who come before a gang, whenever their dates are, by envelope, for who goes on without the book.
 func (d *debts) allBefore(g *gang) map[budget.Key][]budget.Owed {
 	owed, out := d.before(g, false), map[budget.Key][]budget.Owed{}
 	if owed == nil {
@@ -210,9 +225,10 @@ type kept struct {
 // for others, as a plan finds.
 func (d *debts) keepsNothing(g *gang) bool { return len(d.of) == 0 || g.run.Spec.MaxDuration() > 0 }
 
-// kept returns how many GPUs at least the Budgets that a gang asks keep for others.
+// kept returns how many GPUs at least the Budgets that a gang asks keep for others: those that they kept when that was
+// last asked.
 func (d *debts) kept(g *gang) (out kept) {
-	owed := d.before(g, g.grows())
+	owed := d.keeps(g, g.grows(), d.asked)
 	if owed == nil {
 		return out
 	}
@@ -245,8 +261,8 @@ func (d *debts) around(g *gang) (budgets []string) {
 }
 
 // claim returns what a gang may claim to be paid for that is to start, or to grow, and what it leaves to others.
-func (d *debts) claim(g *gang, kept plan.Kept) plan.Claim {
+func (d *debts) claim(g *gang, kept plan.Kept, now time.Time) plan.Claim {
 	c := g.claim(kept)
-	c.Owed = d.before(g, g.grows())
+	c.Owed = d.keeps(g, g.grows(), now)
 	return c
 }

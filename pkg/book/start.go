@@ -129,7 +129,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
-	claim := x.agenda.debts.claim(g, g.keptFor(missing))
+	claim := x.agenda.debts.claim(g, g.keptFor(missing), now)
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		within := d.Within(missing)
@@ -179,7 +179,7 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		defer func() { g.returns = false }()
 		return x.planGang(g, pod, now)
 	}
-	least, claim := g.full.At(g.narrowest().Pods()), x.agenda.debts.claim(g, g.keptFor(missing))
+	least, claim := g.full.At(g.narrowest().Pods()), x.agenda.debts.claim(g, g.keptFor(missing), now)
 	x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 		d, claim := least, claim
 		d.Beside, claim.Most = nil, nil

@@ -37,7 +37,7 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 	if g.shape != nil {
 		return nil, g, g.shape
 	}
-	claim, rejected := q.future.agenda.debts.claim(g, nil), q.nodes.rejected(g, podOf(run))
+	claim, rejected := q.future.agenda.debts.claim(g, nil, now), q.nodes.rejected(g, podOf(run))
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		return q.starts.placeAside(g, d, claim, everyPod(d), rejected, now)
@@ -78,7 +78,7 @@ func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 	if g.shape != nil {
 		return Outlook{At: now, Refusal: g.shape}
 	}
-	places, refusal := plan.Fill(q.accounts, g.demand, q.future.agenda.debts.claim(g, nil), indexes(g.demand.Pods()),
+	places, refusal := plan.Fill(q.accounts, g.demand, q.future.agenda.debts.claim(g, nil, now), indexes(g.demand.Pods()),
 		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor], now), now)
 	return Outlook{At: now, GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
 		Refusal: refusal}
@@ -137,7 +137,7 @@ func (q *trials) advise(g *gang, now time.Time) {
 	if r == nil || r.Advice != nil || g.shape != nil || r.Reason == plan.NotYet || g.run.Status.Phase != rqv1.RunPending {
 		return
 	}
-	r.Advice = plan.Advise(q.accounts, g.full.Least(), q.future.agenda.debts.claim(g, nil), g.opportunistic(), r, now)
+	r.Advice = plan.Advise(q.accounts, g.full.Least(), q.future.agenda.debts.claim(g, nil, now), g.opportunistic(), r, now)
 }
 
 // Outlook is what would happen to a Run if it were submitted now.

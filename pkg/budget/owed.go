@@ -31,6 +31,11 @@ func CompareOwed(x, y Owed) int {
 	return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Run, y.Run))
 }
 
+// OwedBy returns those of what is owed, in order of date, whose dates have come by an instant.
+func OwedBy(owed []Owed, at time.Time) []Owed {
+	return owed[:sort.Search(len(owed), func(i int) bool { return owed[i].At.After(at) })]
+}
+
 // Debt is how much of a limit is kept for Runs that have dates and come first, as data (R29).
 type Debt struct {
 	// Amount in GPUs, or in Spend; 0 where nothing is kept.

@@ -58,6 +58,9 @@ type Args struct {
 	// Lottery says which Runs may be drawn to make room for others (R20): All, Borrowed for those of which some GPUs are
 	// not paid by envelopes of their own owner within what these allow, or None. Default: All.
 	Lottery string `json:"lottery,omitempty"`
+	// MoneyHorizon is how far off the date of a Run that waits may be for what it is to be paid from to be kept from those
+	// who come after it (R18); 0 for no date at all. Default: 24h.
+	MoneyHorizon *metav1.Duration `json:"moneyHorizon,omitempty"`
 	// ForeignAntiAffinity says what becomes of pods that no Run made, ask for GPUs and require pods of other namespaces to
 	// keep away, by another label than one which their controller writes: Refuse holds them back, Allow places them.
 	// Default: Refuse.
@@ -180,6 +183,7 @@ func (a *Args) durations() []duration {
 		{"activationShield", &a.ActivationShield, 10 * time.Minute, time.Second},
 		{"maxGracePeriod", &a.MaxGracePeriod, 10 * time.Minute, time.Second},
 		{"maxShield", &a.MaxShield, time.Hour, time.Second},
+		{"moneyHorizon", &a.MoneyHorizon, 24 * time.Hour, 0},
 		{"nodeLossGrace", &a.NodeLossGrace, 30 * time.Second, time.Second},
 		{"opportunisticGrace", &a.OpportunisticGrace, 5 * time.Second, 0},
 		{"ledgerRetention", &a.LedgerRetention, 720 * time.Hour, time.Second},

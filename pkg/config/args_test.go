@@ -27,6 +27,7 @@ func TestDefaults(t *testing.T) {
 			ActivationShield:   &metav1.Duration{Duration: 10 * time.Minute},
 			MaxGracePeriod:     &metav1.Duration{Duration: 10 * time.Minute},
 			MaxShield:          &metav1.Duration{Duration: time.Hour},
+			MoneyHorizon:       &metav1.Duration{Duration: 24 * time.Hour},
 			NodeLossGrace:      &metav1.Duration{Duration: 30 * time.Second},
 			NodeLossLimit:      "10%",
 			Lottery:            "All", ForeignAntiAffinity: "Refuse",

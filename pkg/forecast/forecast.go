@@ -29,6 +29,8 @@ type State struct {
 	Ahead []Ahead
 	// Owed is what envelopes owe to those of them that come first, whenever their dates are (R18).
 	Owed map[budget.Key][]budget.Owed
+	// MoneyHorizon is how long before a date what is owed then is kept from others.
+	MoneyHorizon time.Duration
 	// Known is up to when it is known what is promised to others, who are too many; zero if all of it is.
 	Known time.Time
 	// Tenants returns the Runs that hold GPUs in some fabric domains and may be cut at an instant.

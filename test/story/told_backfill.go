@@ -14,6 +14,8 @@ import (
 // backfillStories are of Runs that start beside one which is promised a start.
 func backfillStories() []Story {
 	return []Story{
+		{Name: "far-dates-keep-no-money", Args: map[string]any{"lottery": "None"}, Play: moneyForADate(0)},
+		{Name: "dates-within-a-day-keep-money", Args: map[string]any{"lottery": "None"}, Play: moneyForADate(7 * time.Hour)},
 		{Name: "backfill-is-told-its-risk", Play: backfillIsToldItsRisk},
 		{Name: "packing-avoids-reserved-slices", Play: packingAvoidsReserved},
 	}
@@ -101,4 +103,24 @@ func packingAvoidsReserved(s *Teller) {
 	s.Submit("last", 8, InPods(8))
 	in("last", "d0", 1)
 	s.AtRisk("last", r.Name, "1")
+}
+
+// moneyForADate has a Run wait for the end of another that may take thirty hours. Once that is at most a day off its money
+// is kept from whoever comes after it, and until then it is not.
+func moneyForADate(waits time.Duration) func(*Teller) {
+	return func(s *Teller) {
+		s.Nodes("d0", 2)
+		s.Fund("", Envelope("all", 16))
+		s.Submit("holder", 8, InPods(8), Lasts(30*time.Hour))
+		s.Says("holder", rqv1.RunRunning, "bound 8 GPUs")
+		s.Submit("wanted", 16, InPods(8))
+		s.Promised("wanted", rqv1.ReservationPending)
+		s.Later(waits)
+		s.Submit("young", 4, InPods(4))
+		if waits > 0 {
+			s.Says("young", rqv1.RunPending, "8 reserved for Run "+s.site.Namespace+"/wanted to start at")
+			s.Remove("wanted")
+		}
+		s.Says("young", rqv1.RunRunning, "bound 4 GPUs")
+	}
 }
