@@ -82,8 +82,8 @@ func (s *sight) leases() {
 	}
 }
 
-// pauses reports whether a pod is of a rank that has died and is started again once its pause is over (R34): it holds its
-// GPUs until then.
+// pauses reports whether a pod is of a rank that has died and is started again once its pause is over (R34): it
+// holds its GPUs until then.
 func (s *sight) pauses(pod *corev1.Pod, lease *rqv1.Lease) bool {
 	run := s.runsBy[lease.Spec.RunRef.UID]
 	end, failed := ending.Of(pod)

@@ -76,6 +76,14 @@ func lease(run *rqv1.Run, of *corev1.Pod, gpus int, ago time.Duration) *rqv1.Lea
 	}
 }
 
+// died is the status of a pod whose program failed at an instant.
+func died(at time.Time) corev1.PodStatus {
+	ended := corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, FinishedAt: metav1.NewTime(at)}}
+	return corev1.PodStatus{Phase: corev1.PodFailed,
+		ContainerStatuses: []corev1.ContainerStatus{{Name: "c", State: ended}}}
+}
+
 // closed ends a Lease before noon.
 func closed(l *rqv1.Lease, ago time.Duration, reason rqv1.ClosureReason) *rqv1.Lease {
 	ended := metav1.NewMicroTime(noon.Add(-ago))

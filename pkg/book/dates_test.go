@@ -139,8 +139,8 @@ func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
 	})
 }
 
-// It cannot be found out what other rules say of what has been decided, as where the scheduler has a node a moment later
-// than the book: that is decided anew within seconds, and not a minute later.
+// It cannot be found out what other rules say of what has been decided, as where the scheduler has a node a moment
+// later than the book: that is decided anew within seconds, and not a minute later.
 func TestADecisionThatNothingIsKnownOfRestsForSeconds(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.asks(true)

@@ -90,8 +90,8 @@ func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
 	})
 }
 
-// TestPodsOfAGroupMayDifferFromItsSpare: a spare stands by where the first rank of its group may be. A rank that may not
-// be there does not take its place: it goes where it may itself.
+// TestPodsOfAGroupMayDifferFromItsSpare: a spare stands by where the first rank of its group may be. A rank that may
+// not be there does not take its place: it goes where it may itself.
 func TestPodsOfAGroupMayDifferFromItsSpare(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 5)

@@ -149,7 +149,8 @@ func (q *trials) conclude(t *trial, now time.Time) Outlook {
 		at, all := q.waiting.placeOf(g)
 		o.InLine = &QueuePlace{Ahead: at.ahead, Of: all, At: now}
 	}
-	o.Refusal.Advice = plan.Advise(q.accounts, g.full.Least(), q.future.agenda.debts.claim(g, nil, now), false, o.Refusal, now)
+	claim := q.future.agenda.debts.claim(g, nil, now)
+	o.Refusal.Advice = plan.Advise(q.accounts, g.full.Least(), claim, false, o.Refusal, now)
 	return o
 }
 

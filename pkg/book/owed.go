@@ -201,7 +201,8 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 	}
 }
 
-// allBefore returns all that is owed to those who come before a gang, whenever their dates are, by envelope, for who goes on without the book.
+// allBefore returns all that is owed to those who come before a gang, whenever their dates are, by envelope, for who
+// goes on without the book.
 func (d *debts) allBefore(g *gang) map[budget.Key][]budget.Owed {
 	owed, out := d.before(g, false), map[budget.Key][]budget.Owed{}
 	if owed == nil {

@@ -161,7 +161,8 @@ func (p *variantPlan) search(units []*unit) ([]plan.Assignment, bool) {
 		}
 		p.fork.RevertTo(mark)
 		p.claim = claim
-		if p.vain++; p.vain >= vainDomains {
+		p.vain++
+		if p.vain >= vainDomains {
 			break
 		}
 	}

@@ -61,7 +61,8 @@ type waitlist struct {
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox,
 	roster *roster) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
-	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail, debts: newDebts(accounts, args.MoneyHorizon.Duration),
+	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
+		debts:  newDebts(accounts, args.MoneyHorizon.Duration),
 		order:  newOrder(mail, roster),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), eases: epochs(),

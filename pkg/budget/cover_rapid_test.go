@@ -223,8 +223,8 @@ func TestCoverAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { coverAgainstReference(t) })
 }
 
-// coverAgainstReference draws one case, and returns whether what can be paid for was found or missed, where it is such a
-// one that may be missed.
+// coverAgainstReference draws one case, and returns whether what can be paid for was found or missed, where it is
+// such a one that may be missed.
 func coverAgainstReference(t *rapid.T) string {
 	r := draw(t)
 	pods, zones, spares := r.drawPods(t)

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// auditFound is an error if the scheduler's own audit has found anything about this site since it began to run. What it has
-// found about others on a shared cluster is theirs, or for the end of all tests.
+// auditFound is an error if the scheduler's own audit has found anything about this site since it began to run. What
+// it has found about others on a shared cluster is theirs, or for the end of all tests.
 func (s *site) auditFound(ctx context.Context) error {
 	found, err := s.audits(ctx)
 	if s.cluster == live.cluster {

@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// lastAudit has what all tests have left in the shared cluster audited, GPU-hours and records included, and sees whether
-// the scheduler's own audit has found anything meanwhile, about whatever.
+// lastAudit has what all tests have left in the shared cluster audited, GPU-hours and records included, and sees
+// whether the scheduler's own audit has found anything meanwhile, about whatever.
 func lastAudit() error {
 	found, err := live.audits(context.Background())
 	if err := errors.Join(err, violated(found)); err != nil {

@@ -105,8 +105,8 @@ func packingAvoidsReserved(s *Teller) {
 	s.AtRisk("last", r.Name, "1")
 }
 
-// moneyForADate has a Run wait for the end of another that may take thirty hours. Once that is at most a day off its money
-// is kept from whoever comes after it, and until then it is not.
+// moneyForADate has a Run wait for the end of another that may take thirty hours. Once that is at most a day off its
+// money is kept from whoever comes after it, and until then it is not.
 func moneyForADate(waits time.Duration) func(*Teller) {
 	return func(s *Teller) {
 		s.Nodes("d0", 2)

@@ -120,7 +120,8 @@ func shardsGiveWay(s *Teller) {
 	s.Shards("sweep", 12)
 }
 
-// youngerShardsGo has a Run need half of a node that is full of shards of two Runs: those of the one that came later go.
+// youngerShardsGo has a Run need half of a node that is full of shards of two Runs: those of the one that came later
+// go.
 func youngerShardsGo(s *Teller) {
 	s.Nodes("d0", 1)
 	s.Fund("", Envelope("all", 100))
