@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
@@ -14,8 +15,8 @@ import (
 // looks at nothing but what the envelopes owe that could pay for it.
 type debts struct {
 	accounts *budget.Accounts
-	horizon  time.Duration // what is owed later is not kept
-	asked    time.Time     // when something was asked to be kept last
+	args     *config.Args
+	asked    time.Time // when something was asked to be kept last
 	of       map[budget.Key][]debt
 	by       map[*gang][]owing  // the same by whom it is owed to
 	ousts    map[*gang]oust     // the Runs that go for a gang, as is certain
@@ -35,8 +36,8 @@ type oust struct {
 
 func compareDebts(x, y debt) int { return budget.CompareOwed(x.Owed, y.Owed) }
 
-func newDebts(accounts *budget.Accounts, horizon time.Duration) *debts {
-	return &debts{accounts: accounts, horizon: horizon, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
+func newDebts(args *config.Args, accounts *budget.Accounts) *debts {
+	return &debts{args: args, accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
 		ousts: map[*gang]oust{}, ousters: map[string][]*gang{}}
 }
 
@@ -168,7 +169,7 @@ func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []bud
 	if now.After(d.asked) {
 		d.asked = now
 	}
-	owed, last := d.before(g, grows), now.Add(d.horizon)
+	owed, last := d.before(g, grows), now.Add(d.args.MoneyHorizon.Duration)
 	if owed == nil {
 		return nil
 	}

@@ -62,7 +62,7 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 	roster *roster) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
 	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
-		debts:  newDebts(accounts, args.MoneyHorizon.Duration),
+		debts:  newDebts(args, accounts),
 		order:  newOrder(mail, roster),
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), eases: epochs(),
