@@ -48,16 +48,14 @@ type Book struct {
 	drainer    *drainer
 	// The decisions.
 	losses *lossesFirst
-	// handbacks are what comes free.
-	handbacks *handbacks
-	turns     *activations
-	starts    *starter
-	shapes    *shaper
-	growth    *grower
-	fill      *filler
-	trials    *trials
-	views     *observer
-	sick      *sick
+	turns  *activations
+	starts *starter
+	shapes *shaper
+	growth *grower
+	fill   *filler
+	trials *trials
+	views  *observer
+	sick   *sick
 
 	strangers strangers
 
@@ -76,12 +74,10 @@ func New(given *config.Args) *Book {
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, takesIn: map[string]bool{},
-		args: args}
+		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(func() {
 		b.losses.look()
-		b.handbacks.look()
 		b.waiting.wakeStirred()
 	})
 	b.mail.queue, b.mail.controllers = newOutlet[ForQueue](b.mu), newOutlet[ForControllers](b.mu)
@@ -127,7 +123,6 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
 	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, mail: b.mail, of: map[*gang]bool{}}
-	b.handbacks = &handbacks{roster: b.roster, seats: b.seats, waiting: b.waiting, of: map[types.UID]handback{}}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,

@@ -57,7 +57,6 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.waiting.nextCall(e, now)
 	b.waiting.nextPledge(e)
 	b.losses.next(e)
-	b.handbacks.next(e, now)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
@@ -152,7 +151,6 @@ func (b *Book) sweep(now time.Time) {
 	}
 	b.pace.swept = now
 	b.losses.sweep(now)
-	b.handbacks.sweep(now)
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.rested(now)

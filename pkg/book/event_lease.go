@@ -162,9 +162,6 @@ func (b *Book) closes(l *rqv1.Lease, name types.NamespacedName, charge budget.Ch
 	ends := charge
 	ends.Loss = lossIn(l)
 	b.accounts.Open(name.String(), ends)
-	if open := b.seats.leases[name]; open != nil {
-		b.handbacks.note(open, l.Status.ClosureReason)
-	}
 	b.ledger.closeLease(name, l.Status.Ended.Time)
 	_, left := b.accounts.Charge(charged(l.PodUID()))
 	if g := b.roster.gangs[l.Spec.RunRef.UID]; g != nil && open && !left {

@@ -28,8 +28,6 @@ type roster struct {
 	turns      map[string]*quotaTurn // by namespace
 	// bereft are the flavors of which nobody is given GPUs until lost ranks have theirs.
 	bereft map[string]bool
-	// takesIn are those of which a Run is giving GPUs back: nobody is tried on the first of them alone.
-	takesIn map[string]bool
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been
@@ -133,7 +131,6 @@ func (r *roster) wanting() []*gang {
 // intend to be, and so do ranks that were lost. They come first.
 func (r *roster) contested() map[string]bool {
 	out := maps.Clone(r.bereft)
-	maps.Copy(out, r.takesIn)
 	for g := range r.living {
 		if (g.woken || g.reservation != nil) && g.run != nil && !out[g.full.Flavor] && g.contests() {
 			out[g.full.Flavor] = true

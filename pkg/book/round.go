@@ -38,7 +38,7 @@ func (w *waitlist) wakeNext() {
 		if news := w.news(c); news > c.seen {
 			c.seen, c.next = news, 0
 		}
-		if c.next < len(c.line) && !w.order.roster.takesIn[c.flavor] {
+		if c.next < len(c.line) {
 			r.crowds = append(r.crowds, c)
 		}
 	}
