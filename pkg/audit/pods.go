@@ -88,7 +88,7 @@ func (s *sight) pauses(pod *corev1.Pod, lease *rqv1.Lease) bool {
 	run := s.runsBy[lease.Spec.RunRef.UID]
 	end, failed := ending.Of(pod)
 	return failed && !s.Settled && run != nil && run.Status.Phase == rqv1.RunRunning &&
-		restart.RulesOf(&run.Spec).Limit > 0 && s.At.Sub(end.At) <= restart.Pause+late
+		restart.RulesOf(&run.Spec).Limit > 0 && s.At.Sub(end.At).Abs() <= restart.Pause+late
 }
 
 func endedAs(pod *corev1.Pod) string {

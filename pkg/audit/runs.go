@@ -103,7 +103,11 @@ func (s *sight) width(run *rqv1.Run) {
 		}
 	}
 	if has < int(least) {
-		s.find("I7", which(by), []Object{object("Run", run)},
+		about := ""
+		if run.Spec.Theirs() {
+			about = which(by)
+		}
+		s.find("I7", about, []Object{object("Run", run)},
 			"Run %s is Running with %d GPUs, needs %d at least, and nothing replaces the others", nameOf(run), has, least)
 	}
 }

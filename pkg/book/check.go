@@ -202,12 +202,14 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	}
 	switch {
 	case len(turned) == 0 && !last || c.until.After(now):
-	case asked.Unsure:
-		c.until = now.Add(firstRetry << min(c.vague, mostVague))
+	case asked.Unsure && c.vague < mostVague:
+		c.until = now.Add(firstRetry << c.vague)
 		c.vague++
 	default:
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))
 		c.tries++
+	}
+	if !asked.Unsure {
 		c.vague = 0
 	}
 	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last

@@ -18,10 +18,11 @@ type variant struct {
 	pod     *corev1.Pod
 	beside  *topology.Amounts
 	missing []plan.Missing
-	// barred is a test for the nodes that they may not use, which may be nil, and usable how many others there are; for
-	// those that are planned.
+	// barred is a test for the nodes that they may not use, which may be nil, usable how many others there are, and in the
+	// domains where these are; for those that are planned.
 	barred func(node string) bool
 	usable int
+	in     map[string]bool
 }
 
 // like reports whether a pod is of a variant.

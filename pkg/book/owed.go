@@ -166,9 +166,7 @@ func (g *gang) yields() bool { return !g.started() && !g.keepsRoom() && !g.activ
 // keeps returns what an envelope keeps from a gang that is to start, or to grow, for those who come before it and have
 // dates that are not too far off; nil where none keeps anything.
 func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []budget.Owed {
-	if now.After(d.asked) {
-		d.asked = now
-	}
+	d.asked = now
 	owed, last := d.before(g, grows), now.Add(d.args.MoneyHorizon.Duration)
 	if owed == nil {
 		return nil

@@ -43,10 +43,11 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 	}
 	variants := g.missingBy(missing)
 	for _, s := range variants {
-		s.barred, s.usable = either(rejected, x.nodes.barred(d.Flavor, s.pod)), 0
+		s.barred, s.usable, s.in = either(rejected, x.nodes.barred(d.Flavor, s.pod)), 0, map[string]bool{}
 		for node := range x.nodes.ofFlavor[d.Flavor] {
 			if s.barred == nil || !s.barred(node) {
 				s.usable++
+				s.in[x.fleet.DomainOf(node)] = true
 			}
 		}
 	}
@@ -66,7 +67,16 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 	}
 	p.fork.Revert()
 	p.claim = claim
-	return nil, p.explain(variants, missing, rejected)
+	if why := p.explain(variants, missing, rejected); why != nil {
+		return nil, why
+	}
+	if refusal.AboutMoney() {
+		return nil, refusal
+	}
+	wanted := len(missing) * d.GPUsPerPod
+	return nil, &plan.Refusal{Reason: plan.InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
+		ShortGPUs: refusal.ShortGPUs, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods differ "+
+			"in which nodes they may use: no place was found for all of them beside one another", wanted, d.Flavor)}
 }
 
 // place plans variants one beside the other, in a domain if one is given and where ranks are free to choose.
@@ -125,7 +135,7 @@ func (p *variantPlan) units(variants []*variant) (out []*unit) {
 				at[group] = u
 			}
 			if n := len(u.variants); n == 0 || u.variants[n-1].pod != s.pod {
-				u.variants = append(u.variants, &variant{pod: s.pod, beside: s.beside, barred: s.barred})
+				u.variants = append(u.variants, &variant{pod: s.pod, beside: s.beside, barred: s.barred, in: s.in})
 			}
 			last := u.variants[len(u.variants)-1]
 			last.missing = append(last.missing, part)
@@ -169,8 +179,8 @@ func (p *variantPlan) search(units []*unit) ([]plan.Assignment, bool) {
 	return nil, false
 }
 
-// roomsFor returns the domains that have as many free GPUs as a unit asks for, those with the fewest first; "" for the
-// one that it is bound to.
+// roomsFor returns the domains that have as many free GPUs as a unit asks for, and nodes that each of its pods may use,
+// those with the fewest GPUs first; "" for the one that it is bound to.
 func (p *variantPlan) roomsFor(u *unit) (out []string) {
 	if u.bound {
 		return []string{""}
@@ -178,15 +188,16 @@ func (p *variantPlan) roomsFor(u *unit) (out []string) {
 	rooms := p.fleet.RoomOf(p.demand.Flavor)
 	slices.SortStableFunc(rooms, func(a, b topology.DomainRoom) int { return cmp.Compare(a.Free, b.Free) })
 	for i := range rooms {
-		if rooms[i].Free >= u.pods*p.demand.GPUsPerPod {
+		elsewhere := func(s *variant) bool { return !s.in[rooms[i].Key] }
+		if rooms[i].Free >= u.pods*p.demand.GPUsPerPod && !slices.ContainsFunc(u.variants, elsewhere) {
 			out = append(out, rooms[i].Key)
 		}
 	}
 	return out
 }
 
-// explain says why variants have no place: there is none for as many pods, or for those of one variant, or not for all
-// of them beside one another.
+// explain says why variants have no place: there is none for as many pods, or for those of one variant; nil if there is
+// for each of them by itself.
 func (p *variantPlan) explain(variants []*variant, missing []plan.Missing, rejected func(string) bool) *plan.Refusal {
 	d := p.demand
 	d.Beside = nil
@@ -202,8 +213,5 @@ func (p *variantPlan) explain(variants []*variant, missing []plan.Missing, rejec
 			return refusal
 		}
 	}
-	short := len(variants[len(variants)-1].missing) * d.GPUsPerPod
-	return &plan.Refusal{Reason: plan.InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
-		ShortGPUs: short, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods differ in which "+
-			"nodes they may use: no place was found for all of them beside one another", wanted, d.Flavor)}
+	return nil
 }

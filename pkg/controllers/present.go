@@ -27,8 +27,14 @@ func (l *ledger) present(ctx context.Context) error {
 		},
 	}, client.DryRunAll)
 	var answer apierrors.APIStatus
-	if err == nil || errors.As(err, &answer) && !fence.Outrun(err) {
+	if err == nil || errors.As(err, &answer) && !fence.Outrun(err) && !busy(err) {
 		return nil
 	}
 	return fmt.Errorf("asking whether this process leads: %w", err)
+}
+
+// busy reports whether the API server has put off an answer.
+func busy(err error) bool {
+	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTimeout(err)
 }

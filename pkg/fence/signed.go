@@ -18,9 +18,9 @@ import (
 const Policy = "jobtree-leader"
 
 // Outrun reports whether the API server has refused a GPU lease because it takes another process than the writer for
-// the one that leads.
+// the one that leads, or cannot tell yet, for which it says that the lease is invalid.
 func Outrun(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+Policy+"'")
+	return (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) && strings.Contains(err.Error(), "'"+Policy+"'")
 }
 
 // A GPU lease is sent again after a first pause, then after pauses each twice as long, up to the longest: for two and a

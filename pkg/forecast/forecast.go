@@ -311,7 +311,11 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 		}
 		if domains := domainsOf(assignments); len(domains) < len(slice.Domains) {
 			left := t.leftToDraw(domains, attempt, p.At, tenants)
-			if left(domains) <= left(slice.Domains) {
+			least := left(slice.Domains)
+			if left(domains) > least {
+				t.addSteps(domains, slice.Domains, candidates)
+			}
+			if len(domains) < len(slice.Domains) && left(domains) <= least {
 				slice = t.sliceOf(domains, attempt)
 				continue
 			}
@@ -324,6 +328,19 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 }
 
 // domainsOf returns the fabric domains that assignments lie in.
+// addSteps adds to domains those, of others, in which Runs can become narrower.
+func (t *timeline) addSteps(domains, of map[string]bool, candidates []resolver.Candidate) {
+	for _, c := range candidates {
+		for i := range c.Steps {
+			for _, h := range c.Steps[i].Holds {
+				if domain := t.s.Fleet.DomainOf(h.Node); of[domain] {
+					domains[domain] = true
+				}
+			}
+		}
+	}
+}
+
 func domainsOf(assignments []plan.Assignment) map[string]bool {
 	out := map[string]bool{}
 	for _, a := range assignments {

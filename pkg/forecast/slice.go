@@ -97,6 +97,9 @@ func (t *timeline) fewestDrawn(all []Slice, attempt *plan.Attempt, at time.Time,
 		return all
 	}
 	left := t.leftToDraw(all[0].Domains, attempt, at, tenants)
+	if left(all[0].Domains) == 0 {
+		return all
+	}
 	least := left(all[len(all)-1].Domains)
 	n := sort.Search(len(all)-1, func(i int) bool { return left(all[i].Domains) <= least })
 	return slices.Concat(all[n:], all[:n])

@@ -3,6 +3,7 @@ package forecast
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -61,8 +62,12 @@ func newTimeline(s *State, ask *Ask) *timeline {
 			t.add(event{at: edge.Closes, takes: true})
 		}
 	}
-	for _, date := range attempt.Dates() { // from then on the Run would not have ended by another's date
+	ever := *s
+	ever.MoneyHorizon = math.MaxInt64
+	for _, date := range ever.attempt(ask, s.Now).Dates() {
+		// From then on the Run would not have ended by another's date, and that one's money is kept.
 		t.add(event{at: date.Add(1 - ask.Claim.MaxDuration), takes: true})
+		t.add(event{at: date.Add(-s.MoneyHorizon), takes: true})
 	}
 	for _, edge := range attempt.Outages(s.Fleet) {
 		t.add(event{at: edge.Opens, returns: true})
