@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -83,6 +84,27 @@ func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
 		w.submitWithSpares("run00", "org:a", 2, 2, 8, 0, theirs)
 		w.rounds(4)
 		if bound := len(w.boundSlots("run00")); bound != 4 {
+			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
+		}
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// TestDomainsThatSomePodsMayNotUseAreNotTried: however many domains have room for all pods and none that one of them may
+// go to, the one that has both is found.
+func TestDomainsThatSomePodsMayNotUseAreNotTried(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 1)
+		for i := range 70 {
+			w.fleet(fmt.Sprintf("e%d", i), 3)
+		}
+		w.fleet("d1", 4)
+		w.setBudget("a", "org:a", 48)
+		w.controllers.pinned = map[int]string{0: "d0-n00,d1-n00"}
+		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, ungrouped, theirs, together)
+		w.rounds(4)
+		if bound := len(w.boundSlots("run00")); bound != 3 {
 			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
 		}
 		w.settle()

@@ -280,3 +280,27 @@ func TestEarliest(t *testing.T) {
 		}
 	}
 }
+
+// TestMoneyIsKeptFromSomeTimeOn: what fits before another's money begins to be kept, and not after, has a date before.
+func TestMoneyIsKeptFromSomeTimeOn(t *testing.T) {
+	s := newScene(8, nil, 2)
+	s.holds("first", "A0")
+	s.pays("first", "A0")
+	s.holds("second", "A1")
+	for _, hours := range []int{1, 2, 3} { // others give nothing back that is of use
+		s.Releases = append(s.Releases, forecast.Release{At: noon.Add(time.Duration(hours) * time.Hour)})
+	}
+	s.ends(0, 4*time.Hour)
+	s.Releases[3].Leases = []string{"first"}
+	s.ends(1, 20*time.Hour)
+	s.candidates = nil
+	s.MoneyHorizon = 24 * time.Hour
+	s.Owed = map[budget.Key][]budget.Owed{{Budget: "b", Envelope: "e"}: {{Run: "ns/older", At: noon.Add(40 * time.Hour),
+		GPUs: 8, Rate: budget.FullRate, Relation: rqv1.RelationOwn}}}
+	young := ask(1)
+	young.Claim.MaxDuration = 30 * time.Hour
+	p, refusal := forecast.Earliest(s.State, young)
+	if refusal != nil || !p.At.Equal(noon.Add(4*time.Hour)) {
+		t.Errorf("it is promised %s", tell(p, refusal))
+	}
+}
