@@ -91,8 +91,8 @@ func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
 	})
 }
 
-// TestDomainsThatSomePodsMayNotUseAreNotTried: however many domains have room for all pods and none that one of them may
-// go to, the one that has both is found.
+// TestDomainsThatSomePodsMayNotUseAreNotTried: however many domains have room for all pods and no node that one of them
+// may use, the one that has both is found.
 func TestDomainsThatSomePodsMayNotUseAreNotTried(t *testing.T) {
 	tell(t, func(w *world) {
 		w.fleet("d0", 1)

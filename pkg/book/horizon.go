@@ -74,13 +74,16 @@ func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 }
 
 // notBefore returns the earliest that others may be cut for a gang: after its lead, and not before a date that has been
-// told and has as good as come, as when its window has opened.
-func (f *horizon) notBefore(g *gang, now time.Time) time.Time {
-	lead := f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration)
-	if r := g.reservation; r != nil && !r.Ended() && !r.Spec.EarliestStart.After(now.Add(f.args.WindowDelay.Duration)) {
-		return latest(lead, r.Spec.EarliestStart.Time)
+// told and has as good as come, as when its window has opened, in which case aligned is that date.
+func (f *horizon) notBefore(g *gang, now time.Time) (at, aligned time.Time) {
+	lead, r := f.agenda.refusedSince(g).Add(f.args.ReservationLead.Duration), g.reservation
+	if r == nil || r.Ended() || r.Spec.EarliestStart.After(now.Add(f.args.WindowDelay.Duration)) {
+		return lead, aligned
 	}
-	return lead
+	if told := r.Status.Forecast; told != nil && told.Confidence == rqv1.ConfidenceWindowAligned {
+		aligned = r.Spec.EarliestStart.Time
+	}
+	return latest(lead, r.Spec.EarliestStart.Time), aligned
 }
 
 // stateFor returns what is known of the time to come, as it concerns a gang.
@@ -88,11 +91,11 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 	tenants := f.candidates.tenants(g, now)
 	state := forecast.State{
 		Fleet: f.fleet, Accounts: f.accounts, Now: now,
-		NotBefore:   f.notBefore(g, now),
 		Patience:    waitsSince(g.run, now).Add(plan.Lasting),
 		WindowDelay: f.args.WindowDelay.Duration, Candidates: tenants.at, Notice: f.args.NoticePeriod.Duration,
 		Owed: f.agenda.debts.allBefore(g), MoneyHorizon: f.args.MoneyHorizon.Duration,
 	}
+	state.NotBefore, state.Aligned = f.notBefore(g, now)
 	state.Ahead, state.Known = f.aheadOf(g)
 	if f.candidates.anyLent(g) && !now.Before(f.asksLoansFrom(g)) {
 		state.Loans = tenants.loans

@@ -75,8 +75,8 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 	}
 	wanted := len(missing) * d.GPUsPerPod
 	return nil, &plan.Refusal{Reason: plan.InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
-		ShortGPUs: refusal.ShortGPUs, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods differ "+
-			"in which nodes they may use: no place was found for all of them beside one another", wanted, d.Flavor)}
+		ShortGPUs: refusal.ShortGPUs, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods "+
+			"differ in which nodes they may use: no place was found for all of them beside one another", wanted, d.Flavor)}
 }
 
 // place plans variants one beside the other, in a domain if one is given and where ranks are free to choose.

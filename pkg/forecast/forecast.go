@@ -21,6 +21,8 @@ type State struct {
 	NotBefore time.Time
 	// Patience is until when nobody is cut for a Run without maxDuration that would start at once with one (R19).
 	Patience time.Time
+	// Aligned is a date that has been told for when a window opens, which has opened since; zero where none has.
+	Aligned time.Time
 	// WindowDelay is how long after a window opens the Run may start.
 	WindowDelay time.Duration
 	// Releases are the ends of Runs that have a maxDuration, and of pods that have been told to go.
@@ -280,7 +282,7 @@ func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise
 		return nil
 	}
 	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative}
-	if events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens {
+	if at.Equal(t.s.Aligned) || events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 	}
 	for _, slice := range t.fewestDrawn(t.slices(attempt), attempt, at, tenants) {
@@ -328,27 +330,6 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 }
 
 // domainsOf returns the fabric domains that assignments lie in.
-// addSteps adds to domains those, of others, in which Runs can become narrower.
-func (t *timeline) addSteps(domains, of map[string]bool, candidates []resolver.Candidate) {
-	for _, c := range candidates {
-		for i := range c.Steps {
-			for _, h := range c.Steps[i].Holds {
-				if domain := t.s.Fleet.DomainOf(h.Node); of[domain] {
-					domains[domain] = true
-				}
-			}
-		}
-	}
-}
-
-func domainsOf(assignments []plan.Assignment) map[string]bool {
-	out := map[string]bool{}
-	for _, a := range assignments {
-		out[a.Domain] = true
-	}
-	return out
-}
-
 // known returns the promise to start at an event that makes the Run fit.
 func (t *timeline) known(n int) *Promise {
 	t.seek(n)

@@ -215,3 +215,24 @@ func setOf(keys []string) map[string]bool {
 func payingEnvelope(k budget.Key, gpus int) rqv1.PayingEnvelope {
 	return rqv1.PayingEnvelope{Budget: k.Budget, Envelope: k.Envelope, GPUs: int32(gpus)}
 }
+
+// addSteps adds to domains those, of others, in which Runs can become narrower.
+func (t *timeline) addSteps(domains, of map[string]bool, candidates []resolver.Candidate) {
+	for _, c := range candidates {
+		for i := range c.Steps {
+			for _, h := range c.Steps[i].Holds {
+				if domain := t.s.Fleet.DomainOf(h.Node); of[domain] {
+					domains[domain] = true
+				}
+			}
+		}
+	}
+}
+
+func domainsOf(assignments []plan.Assignment) map[string]bool {
+	out := map[string]bool{}
+	for _, a := range assignments {
+		out[a.Domain] = true
+	}
+	return out
+}

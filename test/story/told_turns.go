@@ -183,6 +183,7 @@ func ontoAFullFleet(s *Teller, opens *metav1.Time, gpus int32) *rqv1.Reservation
 	run := s.Says("big", rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", gpus))
 	date := r.Spec.EarliestStart.Time
 	r = s.Promised("big", rqv1.ReservationReleased)
+	s.Same("confidence in the end", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
 	if at := r.Status.ActivatedAt; at == nil || at.Time.Before(date) {
 		s.Errorf("others are told to go at %v, before the date that they were told, %s", at, date)
 	}
