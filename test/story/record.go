@@ -58,8 +58,8 @@ func (s *Teller) record() *Record {
 		r.Runs = append(r.Runs, fmt.Sprintf("%s is %s: %s", run.Name, run.Status.Phase, plain(run.Status.Message)))
 	}
 	for _, p := range w.Reservations {
-		if p.Status.State == rqv1.ReservationReleased && p.Status.ActivatedAt == nil && len(p.Status.Cuts) == 0 {
-			continue // whether a Run that starts by itself has waited for long enough to be promised a start is chance
+		if p.Ended() && p.Status.ActivatedAt == nil && len(p.Status.Cuts) == 0 {
+			continue // whether a Run that starts, or has no date, a moment later has been promised one meanwhile is chance
 		}
 		r.Promises = append(r.Promises, fmt.Sprintf("%s is %s: %s", p.Name, p.Status.State, plain(p.Status.Reason)))
 	}
