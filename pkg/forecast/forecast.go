@@ -21,7 +21,8 @@ type State struct {
 	NotBefore time.Time
 	// Patience is until when nobody is cut for a Run without maxDuration that would start at once with one (R19).
 	Patience time.Time
-	// Aligned is a date that has been told for when a window opens, which has opened since; zero where none has.
+	// Aligned is a date that has been told for when a window opens, which has opened since; zero where none has. It may
+	// have come.
 	Aligned time.Time
 	// WindowDelay is how long after a window opens the Run may start.
 	WindowDelay time.Duration
@@ -282,7 +283,8 @@ func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise
 		return nil
 	}
 	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative}
-	if at.Equal(t.s.Aligned) || events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens {
+	opens := events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens
+	if opens || !t.s.Aligned.IsZero() && at.Equal(latest(t.s.Aligned, t.s.Now)) {
 		p.Confidence = rqv1.ConfidenceWindowAligned
 	}
 	for _, slice := range t.fewestDrawn(t.slices(attempt), attempt, at, tenants) {

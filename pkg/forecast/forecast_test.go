@@ -281,6 +281,20 @@ func TestEarliest(t *testing.T) {
 	}
 }
 
+// TestADateOfAWindowStaysOne: once a window has opened, a date that was told for that is still one when it has come, a
+// moment ago too.
+func TestADateOfAWindowStaysOne(t *testing.T) {
+	for _, told := range []time.Duration{-2 * time.Millisecond, 0, 9 * time.Second} {
+		s := newScene(64, nil, 2)
+		s.holds("x", "A0", "A1")
+		s.NotBefore, s.Aligned = noon.Add(told), noon.Add(told)
+		p, refusal := forecast.Earliest(s.State, ask(2))
+		if refusal != nil || p.Confidence != rqv1.ConfidenceWindowAligned {
+			t.Errorf("told for %s from now, it is promised %s", told, tell(p, refusal))
+		}
+	}
+}
+
 // TestMoneyIsKeptFromSomeTimeOn: what fits before another's money begins to be kept, and not after, has a date before.
 func TestMoneyIsKeptFromSomeTimeOn(t *testing.T) {
 	s := newScene(8, nil, 2)

@@ -173,7 +173,8 @@ func TestMoneyOutlivesItsNamespace(t *testing.T) {
 			return err
 		}
 		past, present := status.Envelopes[0].GPUHours.Spent, status.Envelopes[1].GPUHours.Spent
-		if past != before.String() || recorded["past"] != before || recorded["present"].String() != present {
+		if past != before.String() || recorded["past"] != before || recorded["present"] == 0 ||
+			recorded["present"].String() != present {
 			return fmt.Errorf("spent %s and %s by status, %v by record, and %s before", past, present, recorded, before)
 		}
 		return nil
