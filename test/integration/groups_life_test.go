@@ -117,9 +117,12 @@ func TestAJobOfMoreThanRunAtOnce(t *testing.T) {
 	})
 	run := s.groupRun("batch", "Job", "sweep")
 	s.await(run, rqv1.RunCompleted, "")
-	if got := s.closures(run); got[rqv1.ClosedCompleted] != completions || len(got) != 1 {
-		t.Errorf("Leases closed as %v, want %d as Completed", got, completions)
-	}
+	eventually(t, "all are to be done", func() error {
+		if got := s.closures(run); got[rqv1.ClosedCompleted] != completions || len(got) != 1 {
+			return fmt.Errorf("Leases closed as %v, want %d as Completed", got, completions)
+		}
+		return nil
+	})
 	s.settled()
 }
 

@@ -110,9 +110,12 @@ func (m *made) completes(run string) {
 		m.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: m.namespace, Name: name}})
 	}
 	m.await(run, rqv1.RunCompleted, "")
-	if open := m.payers(run); len(open) != 0 {
-		m.t.Errorf("it is complete, and holds %v", open)
-	}
+	eventually(m.t, "it is to hold nothing", func() error {
+		if open := m.payers(run); len(open) != 0 {
+			return fmt.Errorf("it is complete, and holds %v", open)
+		}
+		return nil
+	})
 }
 
 // asksForGroups has a LeaderWorkerSet ask for so many groups.
