@@ -215,8 +215,8 @@ func (c *Cover) Owes() bool {
 }
 
 // Dates returns the dates, sorted, of those to whom envelopes owe something that take part.
-func (c *Cover) Dates() []time.Time {
-	if c.ask.Owed == nil {
+func (c *Cover) Dates(owed func(Key) []Owed) []time.Time {
+	if owed == nil {
 		return nil
 	}
 	var out []time.Time
@@ -224,7 +224,7 @@ func (c *Cover) Dates() []time.Time {
 		if o := &c.Offers[i]; o.Refusal != "" && o.Opens.IsZero() {
 			continue
 		}
-		for _, o := range c.ask.Owed(c.Offers[i].Key) {
+		for _, o := range owed(c.Offers[i].Key) {
 			out = append(out, o.At)
 		}
 	}

@@ -331,7 +331,6 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 	}
 }
 
-// domainsOf returns the fabric domains that assignments lie in.
 // known returns the promise to start at an event that makes the Run fit.
 func (t *timeline) known(n int) *Promise {
 	t.seek(n)

@@ -297,6 +297,13 @@ func TestADateOfAWindowStaysOne(t *testing.T) {
 
 // TestMoneyIsKeptFromSomeTimeOn: what fits before another's money begins to be kept, and not after, has a date before.
 func TestMoneyIsKeptFromSomeTimeOn(t *testing.T) {
+	for _, lasts := range []time.Duration{0, 30 * time.Hour} {
+		moneyIsKeptFromSomeTimeOn(t, lasts)
+	}
+}
+
+func moneyIsKeptFromSomeTimeOn(t *testing.T, lasts time.Duration) {
+	t.Helper()
 	s := newScene(8, nil, 2)
 	s.holds("first", "A0")
 	s.pays("first", "A0")
@@ -312,9 +319,9 @@ func TestMoneyIsKeptFromSomeTimeOn(t *testing.T) {
 	s.Owed = map[budget.Key][]budget.Owed{{Budget: "b", Envelope: "e"}: {{Run: "ns/older", At: noon.Add(40 * time.Hour),
 		GPUs: 8, Rate: budget.FullRate, Relation: rqv1.RelationOwn}}}
 	young := ask(1)
-	young.Claim.MaxDuration = 30 * time.Hour
+	young.Claim.MaxDuration = lasts
 	p, refusal := forecast.Earliest(s.State, young)
 	if refusal != nil || !p.At.Equal(noon.Add(4*time.Hour)) {
-		t.Errorf("it is promised %s", tell(p, refusal))
+		t.Errorf("with a maxDuration of %s it is promised %s", lasts, tell(p, refusal))
 	}
 }

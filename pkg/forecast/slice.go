@@ -229,6 +229,7 @@ func (t *timeline) addSteps(domains, of map[string]bool, candidates []resolver.C
 	}
 }
 
+// domainsOf returns the fabric domains that assignments lie in.
 func domainsOf(assignments []plan.Assignment) map[string]bool {
 	out := map[string]bool{}
 	for _, a := range assignments {

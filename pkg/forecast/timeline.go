@@ -3,7 +3,6 @@ package forecast
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"sort"
 	"strings"
@@ -62,12 +61,12 @@ func newTimeline(s *State, ask *Ask) *timeline {
 			t.add(event{at: edge.Closes, takes: true})
 		}
 	}
-	ever := *s
-	ever.MoneyHorizon = math.MaxInt64
-	for _, date := range ever.attempt(ask, s.Now).Dates() {
-		// From then on the Run would not have ended by another's date, and that one's money is kept.
-		t.add(event{at: date.Add(1 - ask.Claim.MaxDuration), takes: true})
-		t.add(event{at: date.Add(-s.MoneyHorizon), takes: true})
+	ends := ask.Claim.MaxDuration > 0 || !ask.Claim.Until.IsZero()
+	for _, date := range attempt.Dates(func(k budget.Key) []budget.Owed { return s.Owed[k] }) {
+		t.add(event{at: date.Add(-s.MoneyHorizon), takes: true}) // another's money is kept from then on
+		if ends {                                                // or from when the Run would not have ended by that date
+			t.add(event{at: date.Add(1 - ask.Claim.MaxDuration), takes: true})
+		}
 	}
 	for _, edge := range attempt.Outages(s.Fleet) {
 		t.add(event{at: edge.Opens, returns: true})

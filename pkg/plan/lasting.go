@@ -26,7 +26,7 @@ func LongestThatFits(fleet *topology.Fleet, accounts *budget.Accounts, d Demand,
 		bounded.MaxDuration = lasts
 		return Prepare(accounts, d, bounded, missing, excluded, now).Fits(fleet)
 	}
-	edges := Prepare(accounts, d, claim, missing, excluded, now).cover.Dates()
+	edges := Prepare(accounts, d, claim, missing, excluded, now).cover.Dates(claim.Owed)
 	for _, w := range fleet.Outages(d.Flavor) {
 		edges = append(edges, w.Start)
 	}

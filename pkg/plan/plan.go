@@ -142,13 +142,8 @@ func (a *Attempt) Windows() []Window {
 	return out
 }
 
-// Dates returns until when envelopes that could pay keep something for others, where the gang might have ended by then.
-func (a *Attempt) Dates() []time.Time {
-	if a.request.Until.IsZero() {
-		return nil
-	}
-	return a.cover.Dates()
-}
+// Dates returns the dates, sorted, of those to whom envelopes that could pay owe something, by what all envelopes owe.
+func (a *Attempt) Dates(owed func(budget.Key) []budget.Owed) []time.Time { return a.cover.Dates(owed) }
 
 // Outages returns the edges, still to come, of what is planned for nodes of a fleet that the gang could use: when a
 // node can be used again, and from when on it cannot, since the gang would not have ended by then.
