@@ -114,25 +114,36 @@ func (s *storm) unbroken(name string) {
 	}
 }
 
+// thirdOfTwo has the date come of run1, while run0 and run2 hold all there is.
+func (s *storm) thirdOfTwo() {
+	s.fleet("d0", 2)
+	s.setBudget("a", "org:a", 64)
+	s.submit("run0", "org:a", 1, 1, 8)
+	s.submit("run2", "org:a", 1, 1, 8)
+	s.work()
+	s.during(time.Second)
+	s.submit("run1", "org:a", 1, 1, 8)
+	s.work()
+	s.due()
+}
+
+// checks has it be decided who is cut for a Run whose date has come, and returns what other rules are to be asked.
+func (s *storm) checks(run string) *book.Check {
+	s.t.Helper()
+	s.refused(s.pod(run + "-0"))
+	c := s.Book.Check(s.Runs[run].UID)
+	if c == nil || !c.Cuts {
+		s.t.Fatalf("nothing is decided: %+v", c)
+	}
+	return c
+}
+
 // Other rules turn down what has been decided, and it is decided anew: meanwhile no date is canceled.
 func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.asks(true)
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 64)
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.submit("run2", "org:a", 1, 1, 8)
-		s.work()
-		s.during(time.Second)
-		s.submit("run1", "org:a", 1, 1, 8)
-		s.work()
-		s.due()
-		pod, run := s.pod("run1-0"), s.Runs["run1"].UID
-		s.refused(pod)
-		c := s.Book.Check(run)
-		if c == nil || !c.Cuts {
-			s.t.Fatalf("nothing is decided: %+v", c)
-		}
+		s.thirdOfTwo()
+		pod, c := s.pod("run1-0"), s.checks("run1")
 		s.Book.Conclude(c, []book.Turning{{Pod: pod, Node: c.Places[0].Node, Why: "no"}}, false, s.Now)
 		s.reconcile("run1")
 		s.unbroken("run1-r0")
@@ -144,21 +155,8 @@ func TestADateStandsWhileItIsDecidedAnew(t *testing.T) {
 func TestADecisionThatNothingIsKnownOfRestsForSeconds(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.asks(true)
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 64)
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.submit("run2", "org:a", 1, 1, 8)
-		s.work()
-		s.during(time.Second)
-		s.submit("run1", "org:a", 1, 1, 8)
-		s.work()
-		s.due()
-		pod, run := s.pod("run1-0"), s.Runs["run1"].UID
-		s.refused(pod)
-		c := s.Book.Check(run)
-		if c == nil || !c.Cuts {
-			s.t.Fatalf("nothing is decided: %+v", c)
-		}
+		s.thirdOfTwo()
+		pod, c := s.pod("run1-0"), s.checks("run1")
 		c.Unsure = true
 		s.Book.Conclude(c, []book.Turning{{Pod: pod, Node: c.Places[0].Node, Why: "unsure"}}, true, s.Now)
 		for range 10 {

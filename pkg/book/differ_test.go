@@ -71,6 +71,17 @@ func TestPodsOfAGroupMayDifferInWhereTheyGo(t *testing.T) {
 
 func together(s *rqv1.RunSpec) { s.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: new(bool)} }
 
+// startsWhole asserts that all pods of the Run of a world have a place.
+func startsWhole(t *testing.T, w *world, pods int) {
+	t.Helper()
+	w.rounds(4)
+	if bound := len(w.boundSlots("run00")); bound != pods {
+		t.Errorf("%d of its %d pods are bound: %s", bound, pods, w.Runs["run00"].Status.Message)
+	}
+	w.settle()
+	w.checkSettled()
+}
+
 // TestEachGroupOfPodsThatDifferFindsItsDomain: where several groups lie in a domain each, and pods of each differ, the
 // domain that the first of them would choose may have no room for the others: they start in those that have.
 func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
@@ -82,12 +93,7 @@ func TestEachGroupOfPodsThatDifferFindsItsDomain(t *testing.T) {
 		leader := "d0-n00,d1-n00,d2-n00"
 		w.controllers.pinned = map[int]string{0: leader, 2: leader}
 		w.submitWithSpares("run00", "org:a", 2, 2, 8, 0, theirs)
-		w.rounds(4)
-		if bound := len(w.boundSlots("run00")); bound != 4 {
-			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
-		}
-		w.settle()
-		w.checkSettled()
+		startsWhole(t, w, 4)
 	})
 }
 
@@ -103,12 +109,7 @@ func TestDomainsThatSomePodsMayNotUseAreNotTried(t *testing.T) {
 		w.setBudget("a", "org:a", 48)
 		w.controllers.pinned = map[int]string{0: "d0-n00,d1-n00"}
 		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, ungrouped, theirs, together)
-		w.rounds(4)
-		if bound := len(w.boundSlots("run00")); bound != 3 {
-			t.Errorf("%d of its pods are bound: %s", bound, w.Runs["run00"].Status.Message)
-		}
-		w.settle()
-		w.checkSettled()
+		startsWhole(t, w, 3)
 	})
 }
 

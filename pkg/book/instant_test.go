@@ -44,15 +44,7 @@ func TestAnActivationComesAfterAllLeasesBeforeIt(t *testing.T) {
 // So it is for a process that has read those Leases, and not opened them.
 func TestAnActivationComesAfterTheLeasesOfAnotherProcess(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 64)
-		s.submit("run0", "org:a", 1, 1, 8)
-		s.submit("run2", "org:a", 1, 1, 8)
-		s.work()
-		s.during(time.Second)
-		s.submit("run1", "org:a", 1, 1, 8)
-		s.work()
-		s.due()
+		s.thirdOfTwo()
 		lease := s.OpenLeases()[1].DeepCopy()
 		lease.Spec.Start = metav1.NewMicroTime(s.Now.Add(3 * time.Millisecond))
 		s.SetLease(lease)

@@ -59,12 +59,7 @@ func TestAnAnswerAboutPlacesThatWereGivenBackIsIgnored(t *testing.T) {
 			tellStorm(t, func(s *storm) {
 				s.asks(true)
 				s.turnComes()
-				run := s.Runs["wants"].UID
-				s.refused(s.pod("wants-0"))
-				c := s.Book.Check(run)
-				if c == nil || !c.Cuts {
-					s.t.Fatalf("nothing is decided: %+v", c)
-				}
+				c, run := s.checks("wants"), s.Runs["wants"].UID
 				if !s.Book.NotTaken(run, book.Objection{Why: "exceeded quota"}, s.Now) {
 					s.t.Fatal("it is not tried again")
 				}
