@@ -88,7 +88,14 @@ func run(ctx context.Context, o *options.Options) error {
 		return next(logger)
 	}
 	plugins.AskBetween(ctx, scheduler, parts.book, clock.RealClock{})
-	go parts.controllers.Start(ctx, leading)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	go func() {
+		if err := parts.controllers.Start(ctx, leading); err != nil {
+			klog.FromContext(ctx).Error(err, "This process ends")
+			end()
+		}
+	}()
 	defer utilruntime.HandleCrash()
 	completed := c.Complete()
 	return app.Run(ctx, &completed, scheduler)

@@ -118,31 +118,28 @@ func New(o Options) (*Controllers, error) {
 func (c *Controllers) EventRecorder() events.EventRecorder { return c.told }
 
 // Start feeds the book from now on. Once leading is closed it reads the ledger anew, lets decisions begin and
-// reconciles, until the context ends.
-func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
+// reconciles, until the context ends. It returns an error when the process must give the lead away.
+func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) error {
 	logger := klog.FromContext(ctx)
 	defer c.runs.shutDown()
 	go c.answer(ctx)
 	go c.contact.keep(ctx, c.kube, c.clock)
 	go c.told.watch(ctx)
 	if err := awaitKinds(ctx, c.kube); err != nil {
-		return
+		return nil
 	}
 	if !c.watches.sync(ctx) {
-		return
+		return nil
 	}
 	logger.Info("The book is up to date", "runs", len(c.watches.runs.GetStore().ListKeys()))
 	select {
 	case <-ctx.Done():
-		return
+		return nil
 	case <-leading:
 	}
 	keyless := c.lottery.readKey(ctx)
-	for err := c.ledger.read(ctx); err != nil; err = c.ledger.read(ctx) {
-		logger.Error(err, "Reading the ledger")
-		if !pause(ctx, c.clock, time.Second) {
-			return
-		}
+	if err := c.ledger.readOnceLed(ctx); err != nil {
+		return err
 	}
 	c.book.SetBrake(unread)
 	c.book.Begin(c.clock.Now())
@@ -174,6 +171,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) {
 		go look(ctx)
 	}
 	c.budgets.watch(ctx)
+	return nil
 }
 
 // answer does what the book asks for, until the context ends.

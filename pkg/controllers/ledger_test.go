@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/fence"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
@@ -161,6 +163,41 @@ func TestReadingTheLedger(t *testing.T) {
 			l.book.Begin(noon)
 			if got := spentBy(l); got != five {
 				t.Errorf("spent are %s GPU-hours, want %s", got, five)
+			}
+		})
+	}
+}
+
+// TestALeaderThatIsTakenForNone asks for some time, and gives the lead away then: another may be heard.
+func TestALeaderThatIsTakenForNone(t *testing.T) {
+	for name, test := range map[string]struct {
+		faults []fault
+		ends   bool
+	}{
+		"it is never taken for the leader": {[]fault{{on: "create leases", err: outrun}}, true},
+		"it is at the last time": {slices.Repeat([]fault{{on: "create leases", err: outrun, once: true}}, presents-1), false},
+		"it is not reached for long": {slices.Repeat([]fault{{on: "create leases", err: fenced, once: true}}, 2*presents),
+			false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t)
+			s.faults = test.faults
+			l, clock := keeping(t, s)
+			ended := make(chan error, 1)
+			go func() { ended <- l.readOnceLed(t.Context()) }()
+			for {
+				select {
+				case err := <-ended:
+					if fence.Outrun(err) != test.ends {
+						t.Errorf("it ends with %v", err)
+					}
+					return
+				default:
+					if clock.HasWaiters() {
+						clock.Step(time.Second)
+					}
+					runtime.Gosched()
+				}
 			}
 		})
 	}
