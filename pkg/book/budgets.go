@@ -115,12 +115,32 @@ func (u *Budgets) Settle(of string, through time.Time) ([]types.NamespacedName, 
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	folded, changed := u.accounts.Settle(of, through)
-	names := make([]types.NamespacedName, 0, len(folded))
-	for _, lease := range folded {
+	return namesOf(folded), changed
+}
+
+// SettleBeyond folds closed Leases of a Budget into its record that are more than a number and ended by an instant,
+// those that ended first, and returns them. Their objects may go as those that Settle returns.
+func (u *Budgets) SettleBeyond(of string, keep int, through time.Time) []types.NamespacedName {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return namesOf(u.accounts.SettleBeyond(of, keep, through))
+}
+
+func namesOf(leases []string) []types.NamespacedName {
+	names := make([]types.NamespacedName, 0, len(leases))
+	for _, lease := range leases {
 		namespace, name, _ := strings.Cut(lease, "/")
 		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
 	}
-	return names, changed
+	return names
+}
+
+// Closed returns the number of closed Leases that are not settled, and how many of them a Budget may keep, so that all
+// together keep no more than a limit.
+func (u *Budgets) Closed(limit int) (closed, keep int) {
+	u.mu.Lock()
+	defer u.mu.unlockUnchanged()
+	return u.accounts.Closed(), u.accounts.Kept(limit)
 }
 
 // Dropped tells that the object of a settled Lease is gone.

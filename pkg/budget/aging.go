@@ -23,14 +23,14 @@ func (a *aging) Pop() any {
 }
 
 // endedBy returns the closed Leases of some envelopes that ended by an instant, the earliest first, and forgets their
-// order: a portion of them, with all that ended in the same second as its last. Some may have been taken back since
-// they were ordered, or be there twice: those are not closed any more, or not again.
-func (a *Accounts) endedBy(of []Key, unix int64) []goingLease {
+// order: a number of them, with all that ended in the same second as its last. Some may have been taken back since they
+// were ordered, or be there twice: those are not closed any more, or not again.
+func (a *Accounts) endedBy(of []Key, unix int64, most int) []goingLease {
 	var out []goingLease
 	seen := map[string]bool{}
 	for last := unix; ; {
 		k, ended, any := a.oldest(of)
-		if !any || ended > unix || len(out) >= portion && ended > last {
+		if !any || ended > unix || len(out) >= most && ended > last {
 			return out
 		}
 		at := a.accounts[k]

@@ -34,6 +34,14 @@ func (c closedLeases) remove(lease string) {
 	}
 }
 
+// count is how many there are.
+func (c closedLeases) count() (n int) {
+	for _, leases := range c {
+		n += len(leases)
+	}
+	return n
+}
+
 // all goes through all of them, in any order.
 func (c closedLeases) all() iter.Seq2[string, pastCharge] {
 	return func(yield func(string, pastCharge) bool) {

@@ -3,6 +3,7 @@ package budget
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 )
@@ -51,7 +52,64 @@ func (a *Accounts) Settle(budget string, through time.Time) ([]string, bool) {
 	s := a.settlingOf(budget)
 	folded, stale := s.late, s.stale
 	s.late, s.stale = nil, false
-	for _, next := range a.endedBy(a.envelopesPaying(budget), through.Unix()) {
+	folded = append(folded, a.foldEnded(budget, through, portion)...)
+	folded = append(folded, a.settleEarly(s)...)
+	if len(folded) == 0 && !stale {
+		return nil, false
+	}
+	slices.Sort(folded)
+	return folded, true
+}
+
+// SettleBeyond folds the closed Leases of a Budget that are more than a number, those that ended first, if they ended by
+// an instant, and returns them: a portion of them, as Settle does.
+func (a *Accounts) SettleBeyond(budget string, keep int, through time.Time) []string {
+	beyond := a.closedOf(budget) - keep
+	if beyond <= 0 {
+		return nil
+	}
+	folded := a.foldEnded(budget, through, min(beyond, portion))
+	slices.Sort(folded)
+	return folded
+}
+
+// Kept returns the number of closed Leases that a Budget may keep, so that all Budgets together keep no more than a
+// limit: who has fewer keeps all, and those who have more keep as many as one another.
+func (a *Accounts) Kept(limit int) int {
+	var counts []int
+	for _, budget := range a.Payers() {
+		counts = append(counts, a.closedOf(budget))
+	}
+	slices.Sort(counts)
+	for i, n := range counts {
+		if share := limit / (len(counts) - i); n > share {
+			return share
+		}
+		limit -= n
+	}
+	return math.MaxInt
+}
+
+// Closed returns the number of closed Leases that are not settled.
+func (a *Accounts) Closed() (n int) {
+	for _, at := range a.accounts {
+		n += at.closed.count()
+	}
+	return n
+}
+
+// closedOf returns the number of a Budget's closed Leases that are not settled.
+func (a *Accounts) closedOf(budget string) (n int) {
+	for _, k := range a.envelopesPaying(budget) {
+		n += a.accounts[k].closed.count()
+	}
+	return n
+}
+
+// foldEnded folds closed Leases of a Budget that ended by an instant, a number of those that ended first.
+func (a *Accounts) foldEnded(budget string, through time.Time, most int) (folded []string) {
+	s := a.settlingOf(budget)
+	for _, next := range a.endedBy(a.envelopesPaying(budget), through.Unix(), most) {
 		if len(s.waiting) == 0 {
 			s.through = 0 // what the stored record says is written over
 		}
@@ -61,12 +119,7 @@ func (a *Accounts) Settle(budget string, through time.Time) ([]string, bool) {
 		s.settled(next.lease, p.ended)
 		folded = append(folded, next.lease)
 	}
-	folded = append(folded, a.settleEarly(s)...)
-	if len(folded) == 0 && !stale {
-		return nil, false
-	}
-	slices.Sort(folded)
-	return folded, true
+	return folded
 }
 
 // Forget folds a closed Lease at once, because its object is gone, and returns the Budgets whose records have changed.

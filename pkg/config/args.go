@@ -88,6 +88,9 @@ type Args struct {
 	OpportunisticGrace *metav1.Duration `json:"opportunisticGrace,omitempty"`
 	// LedgerRetention is the age at which closed Leases go, once they are settled. Default: 720h.
 	LedgerRetention *metav1.Duration `json:"ledgerRetention,omitempty"`
+	// LedgerLimit is how many closed Leases are kept, at least 1000: of more, those of the Budgets that have most go
+	// before they are so old, the earliest first, once they are an hour old. Default: 200000.
+	LedgerLimit int32 `json:"ledgerLimit,omitempty"`
 	// FinishedRunTTL is how long after its end a Run is deleted that does not say so itself (R39); 0 for never. Default:
 	// 168h.
 	FinishedRunTTL *metav1.Duration `json:"finishedRunTTL,omitempty"`
@@ -160,6 +163,9 @@ func (a *Args) setDefaults() {
 	setDefault(&a.SpareRate, "0.5")
 	setDefault(&a.OpportunisticRate, "0")
 	setDefault(&a.NodeLossLimit, "10%")
+	if a.LedgerLimit == 0 {
+		a.LedgerLimit = 200_000
+	}
 	for _, d := range a.durations() {
 		if *d.field == nil {
 			*d.field = &metav1.Duration{Duration: d.byDefault}

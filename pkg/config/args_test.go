@@ -33,6 +33,7 @@ func TestDefaults(t *testing.T) {
 			Lottery:            "All", ForeignAntiAffinity: "Refuse",
 			HealthPresets: []string{"NVSentinel"},
 			SpareRate:     "0.5", OpportunisticRate: "0", LedgerRetention: &metav1.Duration{Duration: 720 * time.Hour},
+			LedgerLimit:    200_000,
 			FinishedRunTTL: &metav1.Duration{Duration: 168 * time.Hour}, PauseImage: "registry.k8s.io/pause:3.10.1",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -69,6 +70,7 @@ func TestErrorsNameTheField(t *testing.T) {
 		{`{"spareRate":"0.1234"}`, "spareRate"},
 		{`{"opportunisticRate":"-0.1"}`, "opportunisticRate"},
 		{`{"opportunisticRate":"half"}`, "opportunisticRate"},
+		{`{"ledgerLimit":999}`, `ledgerLimit: Invalid value: 999: must be at least 1000`},
 		{`{"ledgerRetention":"0s"}`, `ledgerRetention: Invalid value: "0s": must be at least 1s`},
 		{`{"finishedRunTTL":"-1s"}`, `finishedRunTTL: Invalid value: "-1s": must be at least 0s`},
 		{`{"noticePeriod":"-1s"}`, `noticePeriod: Invalid value: "-1s": must be at least 0s`},

@@ -21,6 +21,9 @@ var (
 	percentage     = regexp.MustCompile(`^(100|[1-9]?[0-9])%$`)
 )
 
+// leastLedgerLimit is the least value of ledgerLimit.
+const leastLedgerLimit = 1000
+
 // validate returns all that is wrong with the arguments, defaults filled in.
 func (a *Args) validate() field.ErrorList {
 	return slices.Concat(a.validateKind(), a.validateTopology(), a.validateDurations(), a.validateAmounts(),
@@ -97,6 +100,10 @@ func (a *Args) validateAmounts() (errs field.ErrorList) {
 	if a.CutsPerHour != nil && *a.CutsPerHour < 0 {
 		errs = append(errs, field.Invalid(field.NewPath("cutsPerHour"), *a.CutsPerHour,
 			"must be at least 0, or left out for no limit"))
+	}
+	if a.LedgerLimit < leastLedgerLimit {
+		errs = append(errs, field.Invalid(field.NewPath("ledgerLimit"), a.LedgerLimit,
+			fmt.Sprintf("must be at least %d", leastLedgerLimit)))
 	}
 	if known := []string{LotteryAll, LotteryBorrowed, LotteryNone}; !slices.Contains(known, a.Lottery) {
 		errs = append(errs, field.NotSupported(field.NewPath("lottery"), a.Lottery, known))

@@ -94,7 +94,7 @@ func TestNothingGoesForItsAgeWhileTheClockIsDoubted(t *testing.T) {
 	d := &dates{client: s.kinds, clock: clock, doubt: l.doubt, reservations: newReservationAges(), retention: time.Hour}
 	d.reservations.note(old)
 	pass := func() {
-		l.fold(l.through())
+		l.fold(l.through(l.retention))
 		l.storeSettled(t.Context())
 		d.tidy(t.Context())
 		e.expire()

@@ -74,7 +74,7 @@ func New(o Options) (*Controllers, error) {
 		book: o.Book, clock: o.Clock, kube: o.Kube, told: told, watches: w, contact: seen.contact, limit: limit,
 		nodes: &nodeJudge{book: o.Book, kube: o.Kube, events: o.events, clock: o.Clock, leads: o.Holds, leases: w.leases,
 			seen: seen, limit: limit},
-		ledger:  newLedger(o.Book, o.Client, o.Kube, o.doubt, o.Args.LedgerRetention.Duration),
+		ledger:  newLedger(o.Book, o.Client, o.Kube, o.doubt, o.Args),
 		budgets: &budgetReporter{book: o.Book, client: o.Client, events: o.events, clock: o.Clock, watched: w.budgets},
 		dates: &dates{book: o.Book, client: o.Client, clock: o.Clock, doubt: o.doubt,
 			reservations: newReservationAges(), retention: o.Args.LedgerRetention.Duration},

@@ -16,6 +16,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
@@ -29,14 +30,16 @@ type ledger struct {
 	clock     clock.Clock
 	doubt     *clockDoubt
 	retention time.Duration
+	limit     int // of closed Leases that are kept
 	records   *records
 	settled   *settled
 	changed   func(types.NamespacedName, lane.Work) // is told of Runs whose Leases have been looked up
 }
 
 func newLedger(b *book.Book, c client.Client, kube kubernetes.Interface, doubt *clockDoubt,
-	retention time.Duration) *ledger {
-	return &ledger{book: b, client: c, clock: doubt.clock, doubt: doubt, retention: retention,
+	args *config.Args) *ledger {
+	return &ledger{book: b, client: c, clock: doubt.clock, doubt: doubt,
+		retention: args.LedgerRetention.Duration, limit: int(args.LedgerLimit),
 		records: newRecords(b, kube), settled: newSettled()}
 }
 

@@ -90,8 +90,9 @@ func keeping(t *testing.T, s *server) (*ledger, *clocktesting.FakeClock) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	args.LedgerRetention.Duration = time.Hour
 	clock := clocktesting.NewFakeClock(noon)
-	l := newLedger(book.New(args), s.kinds, s.kube, believing(clock), time.Hour)
+	l := newLedger(book.New(args), s.kinds, s.kube, believing(clock), args)
 	l.changed = func(types.NamespacedName, lane.Work) {}
 	return l, clock
 }
@@ -175,7 +176,8 @@ func TestALeaderThatIsTakenForNone(t *testing.T) {
 		ends   bool
 	}{
 		"it is never taken for the leader": {[]fault{{on: "create leases", err: outrun}}, true},
-		"it is at the last time": {slices.Repeat([]fault{{on: "create leases", err: outrun, once: true}}, presents-1), false},
+		"it is at the last time": {slices.Repeat([]fault{{on: "create leases", err: outrun, once: true}}, presents-1),
+			false},
 		"it is not reached for long": {slices.Repeat([]fault{{on: "create leases", err: fenced, once: true}}, 2*presents),
 			false},
 	} {

@@ -30,9 +30,11 @@ func (l *ledger) readOnceLed(ctx context.Context) error {
 			return nil
 		}
 		logger.Error(err, "Reading the ledger")
+		unheard++
 		if !fence.Outrun(err) {
 			unheard = 0
-		} else if unheard++; unheard == presents {
+		}
+		if unheard == presents {
 			return fmt.Errorf("giving the lead away: %w", err)
 		}
 		if !pause(ctx, l.clock, time.Second) {

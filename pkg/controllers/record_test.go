@@ -88,7 +88,7 @@ func leader(t *testing.T, s *store) (*ledger, *deletes) {
 		t.Fatal(err)
 	}
 	d := &deletes{}
-	return newLedger(book.New(args), d, s, believing(clocktesting.NewFakeClock(noon)), args.LedgerRetention.Duration), d
+	return newLedger(book.New(args), d, s, believing(clocktesting.NewFakeClock(noon)), args), d
 }
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

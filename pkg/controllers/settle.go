@@ -16,12 +16,16 @@ import (
 // deletedAtOnce is how many Leases go at most each time the ledger is settled.
 const deletedAtOnce = 1000
 
+// youngestBeyond is how old a closed Lease has to be to go because there are too many.
+const youngestBeyond = time.Hour
+
 // settle folds closed Leases that have reached the age of retention into records, and those of namespaces that are
-// being deleted before they do, and deletes them (R9).
+// being deleted before they do, and what is more than the ledger's limit, and deletes them (R9).
 func (l *ledger) settle(ctx context.Context) {
 	period := max(time.Second, min(time.Minute, l.retention/4))
 	for ctx.Err() == nil {
-		some := l.fold(l.through())
+		some := l.fold(l.through(l.retention))
+		some = l.foldBeyond(ctx, l.through(min(youngestBeyond, l.retention))) || some
 		if l.storeSettled(ctx); some {
 			continue // more may follow now that these are stored
 		}
@@ -33,12 +37,12 @@ func (l *ledger) settle(ctx context.Context) {
 	}
 }
 
-// through returns by when Leases have to have ended to be settled for their age: none did while the clock may be ahead.
-func (l *ledger) through() time.Time {
+// through returns by when Leases have to have ended to be of an age: none did while the clock may be ahead.
+func (l *ledger) through(age time.Duration) time.Time {
 	if l.doubt.doubts() {
 		return time.Unix(0, 0)
 	}
-	return l.clock.Now().Add(-l.retention)
+	return l.clock.Now().Add(-age)
 }
 
 // fold settles what is to be settled, for storeSettled to write, and reports whether there was any.
@@ -52,6 +56,29 @@ func (l *ledger) fold(through time.Time) (some bool) {
 			l.settled.add(settledLease{name, payer})
 		}
 		some = some || len(folded) > 0
+	}
+	return some
+}
+
+// foldBeyond settles closed Leases that ended by an instant, where there are more than the limit, and reports whether
+// there were any. Those of whoever has most go: nobody's history becomes shorter by what another has.
+func (l *ledger) foldBeyond(ctx context.Context, through time.Time) (some bool) {
+	closed, keep := l.book.Budgets.Closed(l.limit)
+	metrics.ClosedLeases.Set(float64(closed))
+	metrics.ClosedLeasesLimit.Set(float64(l.limit))
+	for _, payer := range l.book.Budgets.Charged() {
+		folded := l.book.Budgets.SettleBeyond(payer, keep, through)
+		if len(folded) == 0 {
+			continue
+		}
+		some = true
+		l.settled.changed([]string{payer})
+		for _, name := range folded {
+			l.settled.add(settledLease{name, payer})
+		}
+		metrics.LeasesSettledEarly.Add(float64(len(folded)))
+		klog.FromContext(ctx).Info("There are more closed Leases than ledgerLimit; the oldest of a Budget with many go",
+			"budget", payer, "leases", len(folded))
 	}
 	return some
 }

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -132,5 +133,36 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	c.storeSettled(t.Context())
 	if got := spentAfter(t, s); got != budget.GPUHour {
 		t.Errorf("%s GPU-hours are spent after a restart, want 1", got)
+	}
+}
+
+// TestTheLedgerIsBounded has one Budget's Leases pile up beside those of another, which has few: only its own go.
+func TestTheLedgerIsBounded(t *testing.T) {
+	s := newStore()
+	c, d := leader(t, s)
+	c.book.Begin(noon)
+	c.limit = 5
+	for i := range 9 {
+		c.book.SetLease(closed("b", fmt.Sprint("many", i)))
+	}
+	c.book.SetLease(closed("c", "one"))
+	c.book.SetLease(closed("c", "two"))
+	if c.foldBeyond(t.Context(), noon.Add(-time.Second)) {
+		t.Error("what is younger has gone")
+	}
+	if !c.foldBeyond(t.Context(), noon) {
+		t.Error("nothing has gone")
+	}
+	c.storeSettled(t.Context())
+	for _, name := range []string{"one", "two"} {
+		if slices.Contains(d.gone, name) {
+			t.Errorf("Lease %s of the Budget that has few has gone", name)
+		}
+	}
+	if len(d.gone) < 6 {
+		t.Errorf("gone are %q, want 6 or more", d.gone)
+	}
+	if got := spentAfter(t, s); got != 9*budget.GPUHour {
+		t.Errorf("%s GPU-hours are in the record, want 9", got)
 	}
 }

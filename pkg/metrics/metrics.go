@@ -173,6 +173,23 @@ var RecordsUnstored = metrics.NewGauge(&metrics.GaugeOpts{
 		"until it is.",
 })
 
+// ClosedLeases is how many closed Leases the ledger keeps, ClosedLeasesLimit how many it is to keep at most, and
+// LeasesSettledEarly counts those that went for the limit before they had the age at which all go (R9).
+var (
+	ClosedLeases = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "closed_leases", StabilityLevel: metrics.ALPHA,
+		Help: "Closed GPU leases that the ledger keeps.",
+	})
+	ClosedLeasesLimit = metrics.NewGauge(&metrics.GaugeOpts{
+		Subsystem: subsystem, Name: "closed_leases_limit", StabilityLevel: metrics.ALPHA,
+		Help: "Closed GPU leases that the ledger keeps at most: ledgerLimit.",
+	})
+	LeasesSettledEarly = metrics.NewCounter(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "leases_settled_early_total", StabilityLevel: metrics.ALPHA,
+		Help: "Closed GPU leases that were settled for ledgerLimit before they were ledgerRetention old.",
+	})
+)
+
 // Register adds the metrics to the process's registry. It may be called again.
 func Register() {
 	for _, m := range []metrics.Registerable{Refusals, Phases, LeasesOpened, LeasesClosed, RankEnds, LostGPUSeconds,
@@ -181,6 +198,7 @@ func Register() {
 		ForecastSeconds, ForecastError, AdmissionSeconds, WidthChanges, ReservationsWaiting, OldestReservation,
 		RunsInLine, HeldGPUs, NodesLost, NodesHeldBack, CutsPaused, RunsCutLastHour, CalledOff,
 		DetectionSeconds, DecisionSeconds, RebindSeconds, Swaps, RecordsUnstored,
+		ClosedLeases, ClosedLeasesLimit, LeasesSettledEarly,
 		AuditLook, InvariantViolations, InvariantViolationsFound,
 		FleetGPUs, FleetNodes, BudgetGPUs, BudgetGPUHours, RunsWaiting, PromiseRevisions} {
 		_ = legacyregistry.Register(m) // registered already: the process has composed itself before

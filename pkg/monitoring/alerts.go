@@ -65,6 +65,13 @@ var Alerts = []Alert{
 	{Name: "JobtreeRecordsUnstored", For: "15m", Severity: Warning, Runbook: "records-cannot-be-stored",
 		Expr:    `max(jobtree_records_unstored) > 0`,
 		Summary: "The records of {{ $value }} Budgets cannot be stored: their closed GPU leases pile up."},
+	{Name: "JobtreeLedgerCrowded", For: "30m", Severity: Warning, Runbook: "too-many-closed-leases",
+		Expr:    `max(jobtree_closed_leases) > 1.1 * max(jobtree_closed_leases_limit)`,
+		Summary: "The ledger keeps {{ $value }} closed GPU leases, more than its limit: a new leader takes " +
+			"long to read them."},
+	{Name: "JobtreeHistoryShortened", For: "0m", Severity: Notice, Runbook: "too-many-closed-leases",
+		Expr:    `sum(increase(jobtree_leases_settled_early_total[1d])) > 0`,
+		Summary: "{{ $value | humanize }} closed GPU leases were settled within a day before they were ledgerRetention old."},
 	{Name: "JobtreeBookHeldLong", For: "15m", Severity: Warning, Runbook: "the-scheduler-is-slow",
 		Expr:    `histogram_quantile(0.999, sum by (le) (rate(jobtree_book_held_seconds_bucket[15m]))) > 0.5`,
 		Summary: "The scheduler's book is held for {{ $value | humanizeDuration }}: starts and swaps wait for it."},

@@ -53,6 +53,13 @@ var Cases = []Case{
 	{Alert: "JobtreeRecordsUnstored", Series: map[string]string{`jobtree_records_unstored`: "0x10 3x60"},
 		Quiet: "20m", Fires: "30m",
 		Summary: "The records of 3 Budgets cannot be stored: their closed GPU leases pile up."},
+	{Alert: "JobtreeLedgerCrowded", Series: map[string]string{`jobtree_closed_leases`: "1000x20 1500x60",
+		`jobtree_closed_leases_limit`: "1000x80"}, Quiet: "40m", Fires: "60m",
+		Summary: "The ledger keeps 1500 closed GPU leases, more than its limit: a new leader takes long to read them."},
+	{Alert: "JobtreeHistoryShortened", Series: map[string]string{
+		`jobtree_leases_settled_early_total`: "0x30 60x60"},
+		Quiet: "20m", Fires: "60m",
+		Summary: "60 closed GPU leases were settled within a day before they were ledgerRetention old."},
 	{Alert: "JobtreeBookHeldLong", Series: map[string]string{
 		`jobtree_book_held_seconds_bucket{le="0.256"}`: "0+600x90",
 		`jobtree_book_held_seconds_bucket{le="1.024"}`: "0+600x20 12000+700x70",
