@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -12,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -43,6 +41,10 @@ type groups struct {
 	at map[types.UID]group.Key
 	// unseen are the groups of the pods that are ranked there.
 	unseen map[types.UID]group.Key
+	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others. makers
+	// are the controllers of such.
+	succeeds map[types.UID]group.Key
+	makers   map[types.UID]*maker
 }
 
 // pods are those of a group.
@@ -83,7 +85,8 @@ func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.W
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[group.Key](100*time.Millisecond, 30*time.Second)),
-		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{}}
+		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{},
+		succeeds: map[types.UID]group.Key{}, makers: map[types.UID]*maker{}}
 }
 
 // follow notes what informers are told of pods and of Runs.
@@ -114,14 +117,15 @@ func (g *groups) note(pod *corev1.Pod) {
 		return
 	}
 	waits := pod.Labels[rqv1.LabelRun] == "" && pod.DeletionTimestamp == nil
-	key := group.Of(pod).Key
 	g.mu.Lock()
+	key := g.keyOf(pod)
 	at, waited := g.at[pod.UID]
 	before, was := g.leave(pod, key)
 	if waits {
 		g.see(pod.UID)
 		of := g.of(key)
 		of.waiting[pod.UID], g.at[pod.UID] = pod, key
+		g.waitsFor(pod, true)
 		of.seen = of.seen && (was || of.shape.Knows(pod)) // what has begun since may be for another Run
 	} else if waited && pod.DeletionTimestamp == nil { // its rank is in the group in which it has waited
 		g.of(at).ranked[pod.UID], g.unseen[pod.UID] = pod.Namespace+"/"+pod.Name, at
@@ -143,6 +147,7 @@ func (g *groups) leave(pod *corev1.Pod, key group.Key) (before *corev1.Pod, was 
 		before = g.of(at).waiting[pod.UID]
 		delete(g.of(at).waiting, pod.UID)
 		delete(g.at, pod.UID)
+		g.waitsFor(before, false)
 		g.tidy(at)
 	}
 	if waited && at != key {
@@ -168,12 +173,14 @@ func (g *groups) drop(pod *corev1.Pod) {
 	if !group.Candidate(pod) {
 		return
 	}
-	key := group.Of(pod).Key
 	g.mu.Lock()
+	key := g.keyOf(pod)
 	g.leave(pod, key)
 	g.see(pod.UID)
+	delete(g.succeeds, pod.UID)
 	g.mu.Unlock()
 	g.book.Forget(pod.UID)
+	g.vacate(key)
 	g.again(key)
 }
 
@@ -184,6 +191,10 @@ func (g *groups) member(pod *corev1.Pod) {
 	}
 	run := g.cachedRun(runOfPod(pod))
 	first := run != nil && run.Spec.TheirsComeLate() && run.Status.Phase == rqv1.RunPending && pod.Spec.NodeName != ""
+	goes := rank.Ended(pod) || pod.DeletionTimestamp != nil
+	if goes {
+		g.vacate(g.groupOf(pod))
+	}
 	if first || rank.Ended(pod) {
 		g.again(g.groupOf(pod))
 	}
@@ -192,6 +203,7 @@ func (g *groups) member(pod *corev1.Pod) {
 // gone notes that a pod is gone that had a rank, or has it no more.
 func (g *groups) gone(pod *corev1.Pod) {
 	if group.Candidate(pod) {
+		g.vacate(g.groupOf(pod))
 		g.again(g.groupOf(pod))
 	}
 }
@@ -216,6 +228,7 @@ func (g *groups) ran(run *rqv1.Run) {
 		of.started = of.started && of.run == run.UID || run.Status.Phase == rqv1.RunRunning || run.Status.Attempt > 0
 		changed = changed || of.said != run.Status.Message && (group.Reports(key) || g.tells(of, run))
 		of.phase, of.run, of.said = run.Status.Phase, run.UID, run.Status.Message
+		g.stands(run, !run.Ended())
 		g.mu.Unlock()
 		if changed {
 			g.again(key)
@@ -243,6 +256,7 @@ func (g *groups) ended(run *rqv1.Run) {
 		if of := g.of(key); of.run == run.UID {
 			of.run, of.phase, of.started = "", "", false
 		}
+		g.stands(run, false)
 		g.tidy(key)
 		g.mu.Unlock()
 		g.again(key)
@@ -341,51 +355,4 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 		out = append(out, book.Offer{Pod: pod, Rank: at})
 	}
 	return out, of.end
-}
-
-// pace returns for how long a group is not looked at again; 0 for one that is looked at now. All of a large group is
-// gone through each time, and its pods come, and get their ranks, one after the other.
-func (g *groups) pace(key group.Key) time.Duration {
-	now := g.clock.Now()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	of := g.of(key)
-	if left := of.looked.Add(time.Duration(max(len(of.waiting), of.size)) * podPace).Sub(now); left > 0 {
-		return left
-	}
-	of.looked = now
-	return 0
-}
-
-// podPace is how much time there is between two looks at a group for each of its pods, a few times what that costs.
-const podPace = 100 * time.Microsecond
-
-// work looks at one group after the other, until the context ends.
-func (g *groups) work(ctx context.Context) {
-	go func() {
-		<-ctx.Done()
-		g.queue.ShutDown()
-	}()
-	for {
-		key, shutdown := g.queue.Get()
-		if shutdown {
-			return
-		}
-		var err error
-		after := g.pace(key)
-		if after == 0 {
-			after, err = g.look(ctx, key)
-		}
-		switch {
-		case err != nil:
-			klog.FromContext(ctx).V(2).Info("Retrying a group", "group", key, "err", err)
-			g.queue.AddRateLimited(key)
-		default:
-			g.queue.Forget(key)
-		}
-		if after > 0 {
-			g.queue.AddAfter(key, after)
-		}
-		g.queue.Done(key)
-	}
 }

@@ -54,7 +54,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookTakes)
 	defer cancel()
-	o, problem, err := g.observe(ctx, key, slices.Concat(waiting, members))
+	o, problem, err := g.observe(ctx, key, run, slices.Concat(waiting, members))
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,14 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		}
 	}
 	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
+	v.left = run != nil && (v.empty || v.idle) && g.left(run, o.Maker)
 	g.keep(v)
+	if g.succeed(run, v) {
+		if run == nil {
+			return 0, nil
+		}
+		return 0, g.deleteRun(ctx, run)
+	}
 	stale := false
 	if run != nil && run.DeletionTimestamp == nil {
 		if stale, err = g.stale(ctx, run, v); err != nil {
@@ -132,6 +139,8 @@ type view struct {
 	// wants says that pods with GPUs wait for a rank, empty that there are no pods with GPUs, idle that all have ended,
 	// and started that the group has run.
 	wants, empty, idle, started bool
+	// left says that its controller makes no pod instead of the one that has gone.
+	left bool
 	// past says that the Run is complete, and what waits is a gang of its own.
 	past bool
 	// mayNotGrow says of service accounts why the group does not grow by their pods; empty for those by whose it may.
@@ -319,12 +328,11 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	return g.rest(), g.report(ctx, o, nil, d.Waits)
 }
 
-// madeAgain reports whether the pods of a group are made by controllers, and no object says how it has ended. The next
-// pod is no other's mate where each is a group of its own: only one of the same name would have the place of one that
-// has failed.
+// madeAgain reports whether the pods of a group are made by controllers, which may make others in their places, and no
+// object says how it has ended.
 func madeAgain(v *view) bool {
-	return group.End(v.Object) == "" && slices.ContainsFunc(v.members, func(pod *corev1.Pod) bool {
-		return group.KeepsName(pod) || !group.Of(pod).Alone() && metav1.GetControllerOfNoCopy(pod) != nil
+	return group.End(v.Object) == "" && !v.left && slices.ContainsFunc(v.members, func(pod *corev1.Pod) bool {
+		return metav1.GetControllerOfNoCopy(pod) != nil
 	})
 }
 

@@ -49,8 +49,8 @@ func newGroupReader(o *Options) groupReader {
 const mostAbove = 8
 
 // observe gathers what is known of a group, and says what is wrong where its object cannot be read.
-func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1.Pod) (o *group.Observed,
-	problem string, err error) {
+func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run, pods []*corev1.Pod) (
+	o *group.Observed, problem string, err error) {
 	o = &group.Observed{Rules: r.rules, Key: key, Pods: pods, Types: r.types()}
 	if space, err := r.namespaces.Get(key.Namespace); err == nil {
 		o.Namespace = space.Annotations
@@ -75,6 +75,8 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 		next = metav1.GetControllerOfNoCopy(pods[0])
 	case o.Object != nil:
 		next = metav1.GetControllerOf(above)
+	case run != nil && makerOf(run) != "":
+		next = &run.OwnerReferences[0]
 	}
 	for range mostAbove {
 		if next == nil || len(path.IsValidPathSegmentName(next.Name)) > 0 {
@@ -96,6 +98,9 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, pods []*corev1
 			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
 		}
 		o.Above = append(o.Above, said(object))
+		if key.Alone() && o.Maker == nil && object.GetUID() == next.UID {
+			o.Maker = object.Object
+		}
 		next = metav1.GetControllerOf(object)
 	}
 	return o, "", nil

@@ -40,6 +40,8 @@ type Observed struct {
 	Pods []*corev1.Pod
 	// Object is what the group is known by; nil where that is no object, is not there, or may not be read.
 	Object map[string]any
+	// Maker is the controller of the pods of a group of one; nil where there is none, or it may not be read.
+	Maker map[string]any
 	// Above says what the object says, and then what it was made for, the nearest first.
 	Above []Said
 	// MadeFor identifies what the object was made for, or the pods where there is none, the nearest first. Of an object

@@ -172,8 +172,8 @@ func KeepsName(pod *corev1.Pod) bool {
 	return metav1.GetControllerOfNoCopy(pod) != nil && pod.GenerateName == ""
 }
 
-// Alone reports whether a pod is in no group but its own.
-func (m Member) Alone() bool { return m.Kind == kindPod }
+// Alone reports whether a group is a pod that is in no group but its own.
+func (k Key) Alone() bool { return k.Kind == kindPod && k.API == "" }
 
 // of returns what a pod says by the words of one kind of controller.
 func (w *written) of(pod *corev1.Pod) (Member, bool) {

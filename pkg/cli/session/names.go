@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -135,7 +136,10 @@ func byKind(ctx context.Context, c client.Client, namespace, kind, name string) 
 		}
 	}
 	if len(there) == 0 {
-		var err error
+		own, err := ofPod(ctx, c, namespace, keys)
+		if err != nil || own != "" {
+			return own, err
+		}
 		if there, err = madeFor(ctx, c, namespace, kind, name); err != nil {
 			return "", err
 		}
@@ -149,6 +153,24 @@ func byKind(ctx context.Context, c client.Client, namespace, kind, name string) 
 		return group.RunName(keys[0]), nil
 	}
 	return "", nil
+}
+
+// ofPod returns the own name of the Run in which a pod that somebody names has a rank: that of one that is gone, whose
+// place it has taken, may be called by another name. It is empty where there is none.
+func ofPod(ctx context.Context, c client.Client, namespace string, keys []group.Key) (string, error) {
+	i := slices.IndexFunc(keys, group.Key.Alone)
+	if i < 0 {
+		return "", nil
+	}
+	var pod corev1.Pod
+	err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: keys[i].Name}, &pod)
+	switch {
+	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return pod.Labels[rqv1.LabelRun], nil
 }
 
 // madeFor returns the own names of the Runs whose groups were made for what KIND/NAME names, in order.

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -31,8 +33,10 @@ func theirRuns() (all []client.Object, names map[string]string) {
 		4: "LeaderWorkerSet.leaderworkerset.x-k8s.io/serve", 5: "LeaderWorkerSet.leaderworkerset.x-k8s.io/serve"} {
 		all[i].SetAnnotations(map[string]string{rqv1.AnnotationMadeFor: above})
 	}
+	next := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "rai", Name: "web-b",
+		Labels: map[string]string{rqv1.LabelRun: "own"}}}
 	own := clitest.RunOf("own", 8, 0, clitest.Runs(8))
-	return append(all, &own), names
+	return append(all, next, &own), names
 }
 
 // TestRunsByKindAndName has the command line name Runs in every way, and the command be given their own names.
@@ -69,6 +73,7 @@ func TestRunsByKindAndName(t *testing.T) {
 		"podgroup/gang": "!podgroup/gang is several Runs: name one of them, " +
 			names["scheduling.k8s.io/PodGroup/gang"] + ", " +
 			names["scheduling.x-k8s.io/PodGroup/gang"],
+		"pod/web-b":     "own ",
 		"job/none":      `!Run "job/none" not found in namespace "rai"; "kubectl runs list -A" lists those that you may read`,
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
 		"Deployment/x": `!"Deployment/x" does not name a Run of namespace "rai": "kubectl runs list -n rai" shows the ` +

@@ -1,0 +1,57 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/davidlangworthy/jobtree/pkg/group"
+)
+
+// pace returns for how long a group is not looked at again; 0 for one that is looked at now. All of a large group is
+// gone through each time, and its pods come, and get their ranks, one after the other.
+func (g *groups) pace(key group.Key) time.Duration {
+	now := g.clock.Now()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.of(key)
+	if left := of.looked.Add(time.Duration(max(len(of.waiting), of.size)) * podPace).Sub(now); left > 0 {
+		return left
+	}
+	of.looked = now
+	return 0
+}
+
+// podPace is how much time there is between two looks at a group for each of its pods, a few times what that costs.
+const podPace = 100 * time.Microsecond
+
+// work looks at one group after the other, until the context ends.
+func (g *groups) work(ctx context.Context) {
+	go func() {
+		<-ctx.Done()
+		g.queue.ShutDown()
+	}()
+	for {
+		key, shutdown := g.queue.Get()
+		if shutdown {
+			return
+		}
+		var err error
+		after := g.pace(key)
+		if after == 0 {
+			after, err = g.look(ctx, key)
+		}
+		switch {
+		case err != nil:
+			klog.FromContext(ctx).V(2).Info("Retrying a group", "group", key, "err", err)
+			g.queue.AddRateLimited(key)
+		default:
+			g.queue.Forget(key)
+		}
+		if after > 0 {
+			g.queue.AddAfter(key, after)
+		}
+		g.queue.Done(key)
+	}
+}
