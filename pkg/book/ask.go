@@ -20,7 +20,7 @@ func (b *Book) Assess(run types.UID, now time.Time) {
 	if g == nil || g.run == nil {
 		return
 	}
-	b.shapes.demandOf(g)
+	b.shapes.demandOf(g, now)
 	b.fill.askWhoPays(g, now)
 	b.trials.advise(g, now)
 	b.drainer.assess(g, now)
@@ -107,7 +107,7 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 		out.Changes = b.trials.changes(t.gang, now)
 	}
 	if g := b.trials.newcomer(run, now); g.shape == nil {
-		out.Remarks = plan.Remarks(&run.Spec, b.nodes.podGPUs(podOf(run)), g.full, g.shapedFor)
+		out.Remarks = plan.Remarks(&run.Spec, b.nodes.podGPUs(podOf(run)), g.full, g.shapedFor.fleet)
 	}
 	return out
 }

@@ -164,7 +164,7 @@ func (b *Book) Begin(now time.Time) {
 	b.pace.windows = now
 	b.accounts.Complete()
 	b.ledger.noteAll()
-	b.shapes.boundAgain()
+	b.shapes.boundAgain(now)
 	b.places.keepAllOwn()
 	b.places.claimSeats()
 	b.kept.restoreRooms()
@@ -205,6 +205,7 @@ func (b *Book) LeftOutNodes() []topology.LeftOut {
 func (b *Book) TakeOver(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.shapes.now = now
 	for _, g := range b.roster.gangs {
 		if g.run == nil || g.reservation == nil && !g.saysThatItWaits() || g.run.Status.Phase != rqv1.RunPending ||
 			g.shape != nil || g.suspended() {

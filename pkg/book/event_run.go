@@ -102,7 +102,7 @@ func (b *Book) retire(g *gang) {
 	if g.demand == (plan.Demand{}) {
 		b.shapes.reshape(g) // this process has not seen it before
 	}
-	g.refusal, g.latest, g.shapedFor = nil, nil, nil
+	g.refusal, g.latest, g.shapedFor, g.judgedOn = nil, nil, footing{}, footing{}
 }
 
 // rewiden gives a gang that runs, or has run, the width that its status says.

@@ -136,7 +136,7 @@ func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 		return nil
 	}
 	least := g.full.Least()
-	return plan.Prepare(y.accounts, least, claim, everyPod(least), y.nodes.rejected(g, g.model()),
+	return plan.Prepare(y.accounts, least, claim, least.EveryPod(), y.nodes.rejected(g, g.model()),
 		now).Unpaid(y.fleet)
 }
 

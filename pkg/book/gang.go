@@ -21,9 +21,14 @@ type gang struct {
 	// granted.
 	full, demand plan.Demand
 	shape        *plan.Refusal // why the Run has no demand
-	// shapedFor is what there was of its flavor when its shape was worked out.
-	shapedFor      *topology.Blocks
-	outgrown       bool   // the size of its pods keeps it from ever starting
+	// shapedFor is what its shape was worked out for.
+	shapedFor footing
+	// judged is the shape of which it was found last whether it is stunted, that its pods are of a size which keeps it
+	// from ever starting, and judgedOn what that rests on.
+	judged         plan.Demand
+	judgedOn       footing
+	stunted        bool
+	outgrown       bool   // it is stunted by pods of which none has a place
 	resource       string // what its pods request as GPUs
 	active, spares squad
 	// standIns is how many of the members are.

@@ -146,7 +146,7 @@ func (g *gang) contests() bool {
 func (g *gang) lacks(d plan.Demand, domains map[int]string) []plan.Missing {
 	var out []plan.Missing
 	settled := g.settled()
-	for _, pod := range everyPod(d) {
+	for _, pod := range d.EveryPod() {
 		known := g.squad(pod.Part).between(pod.Index, pod.Index+1)
 		if settled.Has(pod.Part) || len(known) > 0 && known[0] != nil && known[0].stage > unplaced {
 			continue

@@ -70,7 +70,7 @@ func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 
 // askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.
 func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
-	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: everyPod(d), Excluded: f.nodes.rejected(g, pod)}
+	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: d.EveryPod(), Excluded: f.nodes.rejected(g, pod)}
 }
 
 // notBefore returns the earliest that others may be cut for a gang: after its lead, and not before a date that has been

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -20,6 +21,14 @@ type shaper struct {
 	agenda  *agenda
 	seats   *seating
 	places  *placement
+	now     time.Time // as of the last look
+}
+
+// footing is what the shape of a gang rests on: what there is of its flavor while nobody holds any, and when Budgets
+// last came to pay otherwise.
+type footing struct {
+	fleet *topology.Blocks
+	funds int64
 }
 
 // reshape works the gang's demand out. Pods that exist fix the size of a pod and the resource that it requests,
@@ -41,7 +50,8 @@ func (z *shaper) reshape(g *gang) {
 		g.resource = of
 	}
 	was := g.shape
-	g.full, g.shape = plan.DemandOf(&g.run.Spec, gpus, z.fleetFor(g))
+	g.judgedOn = footing{}
+	g.full, g.shape = z.shapeFor(g, gpus)
 	g.full.Beside = beside
 	if mistaken := z.mistaken(g, of); mistaken != nil {
 		g.shape = mistaken
@@ -70,36 +80,52 @@ func (z *shaper) reshape(g *gang) {
 	}
 }
 
-// fleetFor returns what there is of the flavor of a gang while nobody holds any, and notes that it is shaped for that,
-// where nothing fixes the size of its pods.
-func (z *shaper) fleetFor(g *gang) *topology.Blocks {
-	whole := z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType)
-	g.shapedFor = nil
+// shapeFor returns the shape that a gang has on the nodes that there are, by those who pay there, and notes that it is
+// shaped for these, where nothing fixes the size of its pods.
+func (z *shaper) shapeFor(g *gang, gpus int) (plan.Demand, *plan.Refusal) {
+	on := z.footingOf(g)
+	g.shapedFor = footing{}
 	if !g.sized() {
-		g.shapedFor = whole
+		g.shapedFor = on
 	}
-	return whole
+	return plan.DemandOf(&g.run.Spec, gpus, on.fleet, z.nodes.payers(z.now))
+}
+
+func (z *shaper) footingOf(g *gang) footing {
+	return footing{z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType), z.waiting.funds}
+}
+
+// payers asks who pays on the nodes that there are.
+func (t *nodeTable) payers(now time.Time) *plan.Payers {
+	return &plan.Payers{Accounts: t.accounts, Fleet: t.fleet, Now: now}
 }
 
 // sized reports whether the size of the gang's pods stands: it has had its first one (R14).
 func (g *gang) sized() bool { return g.active.present+g.spares.present > 0 || g.started() }
 
-// resized reports whether a gang that has no pods yet would have pods of another size on the nodes that there are by
-// now: until the first of them is there nothing fixes it (R14).
+// resized reports whether a gang that has no pods yet would have pods of another size on the nodes that there are, and
+// by those who pay there, by now: until the first of them is there nothing fixes it (R14).
 func (z *shaper) resized(g *gang) bool {
-	if g.sized() || g.shapedFor == z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType) {
+	if g.sized() || g.shapedFor == z.footingOf(g) {
 		return false
 	}
-	d, refusal := plan.DemandOf(&g.run.Spec, z.nodes.podGPUs(podOf(g.run)), z.fleetFor(g))
+	d, refusal := z.shapeFor(g, z.nodes.podGPUs(podOf(g.run)))
 	return refusal == nil && d.GPUsPerPod != g.full.GPUsPerPod
 }
 
-// outgrown reports whether the size of the pods that a gang waits with, none of which has a place, keeps it from ever
-// starting on the nodes that there are by now: those pods go, and the Run is planned as one that has none.
-func (z *shaper) outgrown(g *gang) bool {
+// outgrows reports whether the size of the pods that a gang waits with, none of which has a place, keeps it from ever
+// starting on the nodes that there are, or from being paid for there, by now: those pods go, and the Run is planned as
+// one that has none.
+func (z *shaper) outgrows(g *gang) bool {
 	placed := g.started() || g.underWay() || g.activates() || g.over()
-	return g.refusal != nil && g.sized() && !placed && z.nodes.podGPUs(podOf(g.run)) == 0 &&
-		plan.Outgrown(&g.run.Spec, g.full, z.nodes.fleet.Whole(g.full.Flavor)) && !z.nodes.awaited(g.full.Flavor)
+	if g.refusal == nil || !g.sized() || placed || z.nodes.podGPUs(podOf(g.run)) > 0 || g.run.Spec.Resources.GPUsPerPod != nil {
+		return false
+	}
+	if on := z.footingOf(g); g.judgedOn != on || g.judged != g.full {
+		g.judgedOn, g.judged = on, g.full
+		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, z.nodes.payers(z.now))
+	}
+	return g.stunted && !z.nodes.awaited(g.full.Flavor)
 }
 
 // mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is
@@ -126,7 +152,8 @@ func (z *shaper) reshapeAll(flavor string) {
 
 // boundAgain takes the bound of gangs anew when this process begins to decide: their Runs may have come before all
 // nodes and pods. No width that they have had meanwhile has been planned.
-func (z *shaper) boundAgain() {
+func (z *shaper) boundAgain(now time.Time) {
+	z.now = now
 	for _, g := range z.roster.gangs {
 		if g.run != nil && !g.started() && !g.over() {
 			z.reshape(g)
@@ -136,8 +163,9 @@ func (z *shaper) boundAgain() {
 }
 
 // demandOf brings the shape of a gang that has none, or asks for less than its Run, up to date with the nodes that
-// there are.
-func (z *shaper) demandOf(g *gang) {
+// there are, and those who pay there.
+func (z *shaper) demandOf(g *gang, now time.Time) {
+	z.now = now
 	if g.shape != nil {
 		if z.reshape(g); g.complete() && !g.over() {
 			z.waiting.wake(g)
@@ -145,7 +173,7 @@ func (z *shaper) demandOf(g *gang) {
 	} else if g.bounded && g.boundTo != z.nodes.gpusOfAll(g.full.Flavor) || z.resized(g) {
 		z.reshape(g)
 	}
-	g.outgrown = z.outgrown(g)
+	g.outgrown = z.outgrows(g)
 }
 
 // reconsider forgets why a running gang was refused: its ranks or its width have changed, and it is planned anew.

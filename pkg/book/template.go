@@ -8,8 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // podOf returns a pod as a Run's template has it.
@@ -19,18 +17,6 @@ func podOf(run *rqv1.Run) *corev1.Pod {
 		pod.Spec = run.Spec.Template.Spec
 	}
 	return pod
-}
-
-// everyPod lists all pods of a Run, as none of them has a node.
-func everyPod(d plan.Demand) []plan.Missing {
-	var out []plan.Missing
-	for i := range d.Pods() {
-		out = append(out, plan.Missing{Part: rank.Part{Index: i}})
-	}
-	for i := range d.Spares() {
-		out = append(out, plan.Missing{Part: rank.Part{Index: i, Spare: true}})
-	}
-	return out
 }
 
 func indexes(n int) []int {

@@ -48,6 +48,7 @@ type waitlist struct {
 	budget, edited, hours map[string]int64
 	eases                 map[string]int64 // when a Budget came to owe less to others
 	payers                int64            // when it changed who may ask whom
+	funds                 int64            // when a Budget last came to pay otherwise than for what is given back
 	// dating is when something changed on which dates rest, by flavor.
 	dating map[string]int64
 	// promised is when something else was promised last, by flavor.
@@ -192,21 +193,21 @@ func (w *waitlist) wakeOwing(name string) {
 // wakeEdited notes that a Budget pays for more, or has begun to.
 func (w *waitlist) wakeEdited(name string) {
 	w.epoch++
-	w.edited[name] = w.epoch
+	w.edited[name], w.funds = w.epoch, w.epoch
 	w.stirred = true
 }
 
 // wakeHours notes that a Budget pays for more GPU-hours.
 func (w *waitlist) wakeHours(name string) {
 	w.epoch++
-	w.hours[name] = w.epoch
+	w.hours[name], w.funds = w.epoch, w.epoch
 	w.stirred = true
 }
 
 // wakePayers notes that Budgets have changed, so that anybody may be able to pay for more.
 func (w *waitlist) wakePayers() {
 	w.epoch++
-	w.payers = w.epoch
+	w.payers, w.funds = w.epoch, w.epoch
 	w.stirred = true
 }
 

@@ -40,7 +40,7 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 	claim, rejected := q.future.agenda.debts.claim(g, nil, now), q.nodes.rejected(g, podOf(run))
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
-		return q.starts.placeAside(g, d, claim, everyPod(d), rejected, now)
+		return q.starts.placeAside(g, d, claim, d.EveryPod(), rejected, now)
 	}
 	width, places, refusal := g.full.Widest(g.full.LeastPods, g.full.Pods(), fits)
 	g.demand = g.full.At(width)
@@ -48,11 +48,11 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 		q.nodes.blame(g, podOf(run), refusal, now, func(rejected func(string) bool) bool {
 			d := g.full.Least()
 			d.Beside = nil
-			_, short := plan.Gang(q.fleet, q.accounts, d, claim, everyPod(d), rejected, now)
+			_, short := plan.Gang(q.fleet, q.accounts, d, claim, d.EveryPod(), rejected, now)
 			return short == nil
 		})
 		least := g.full.Least()
-		refusal.Bound(plan.LongestThatFits(q.fleet, q.accounts, least, claim, everyPod(least), rejected, now))
+		refusal.Bound(plan.LongestThatFits(q.fleet, q.accounts, least, claim, least.EveryPod(), rejected, now))
 	}
 	return places, g, refusal
 }
@@ -61,8 +61,8 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now},
 		notice: q.starts.args.NoticePeriod.Duration}
-	g.shapedFor = q.fleet.Whole(run.Spec.Resources.GPUType)
-	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), g.shapedFor)
+	g.shapedFor.fleet = q.fleet.Whole(run.Spec.Resources.GPUType)
+	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), g.shapedFor.fleet, q.nodes.payers(now))
 	if mistaken := q.nodes.mistaken(podOf(run), g.full); mistaken != nil {
 		g.shape = mistaken
 	}

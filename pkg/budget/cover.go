@@ -31,6 +31,9 @@ type Ask struct {
 	// Owed returns what an envelope owes to Runs that come first, in order of date: that is kept from this one (R18). It
 	// is nil where nothing is.
 	Owed func(Key) []Owed
+	// Unheld asks what would be paid for if nobody held anything: GPU-hours that are spent stay spent. Ever has windows
+	// that are still to open count as open.
+	Unheld, Ever bool
 }
 
 // Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they
@@ -92,7 +95,7 @@ func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	n := len(steps)
 	if f := ask.Funding; f != nil && f.AllowBorrow {
 		if f.MaxBorrowGPUs != nil {
-			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, a.borrowed[ask.Run], dues{})
+			c.borrow = b.gpus(MaxBorrow, *f.MaxBorrowGPUs, b.held(a.borrowed[ask.Run]), dues{})
 		}
 		for i, sponsor := range f.Sponsors {
 			if !slices.Contains(f.Sponsors[:i], sponsor) {
@@ -165,7 +168,7 @@ func (b *builder) offer(e envelope, relation rqv1.Relation, step int) {
 	case (relation == rqv1.RelationSibling || relation == rqv1.RelationAncestor) && e.Sharing == rqv1.SharingNone:
 		o.Limit.Kind = Sharing
 		o.Refusal = "it is not shared with the family"
-	case e.Start != nil && b.now.Before(e.Start.Time):
+	case e.Start != nil && b.now.Before(e.Start.Time) && !b.cover.ask.Ever:
 		o.Limit.Kind, o.Opens = Window, e.Start.Time
 		o.Refusal = "its window opens at " + e.Start.UTC().Format(time.RFC3339)
 	case e.End != nil && !b.now.Before(e.End.Time):

@@ -164,17 +164,17 @@ func lookahead(maxDuration time.Duration) int64 {
 func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
 	at := b.accounts.account(e.key)
 	due := b.dues(anybody, e.key)
-	out := []int{b.gpus(Concurrency, e.Concurrency, at.inUse(), due)}
+	out := []int{b.gpus(Concurrency, e.Concurrency, b.held(at.inUse()), due)}
 	if e.MaxGPUHours != nil {
-		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, at.committed(b.now), due))
+		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, b.committed(at, anybody...), due))
 	}
 	if relation == rqv1.RelationSponsor {
 		due := b.dues([]holder{holderBorrower}, e.key)
 		if l := e.Lending; l != nil && l.MaxConcurrency != nil {
-			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, at.heldBy(holderBorrower), due))
+			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, b.held(at.heldBy(holderBorrower)), due))
 		}
 		if l := e.Lending; l != nil && l.MaxGPUHours != nil {
-			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, at.committed(b.now, holderBorrower), due))
+			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, b.committed(at, holderBorrower), due))
 		}
 		if b.cover.borrow >= 0 {
 			out = append(out, b.cover.borrow)
@@ -225,7 +225,7 @@ func (b *builder) capLimits(budget string, c *rqv1.AggregateCap) []int {
 		return known
 	}
 	var out []int
-	used, committed := b.accounts.under(budget, c, b.now)
+	used, committed := b.under(budget, c)
 	due := b.dues(anybody, keysOf(budget, c)...)
 	if c.MaxConcurrency != nil {
 		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used, due))
@@ -253,19 +253,45 @@ func (a *Accounts) under(budget string, c *rqv1.AggregateCap, now time.Time) (us
 	for _, name := range c.Envelopes {
 		if at := a.accounts[Key{budget, name}]; at != nil {
 			used += at.inUse()
-			committed += at.committed(now)
+			committed += at.spentBy(now, anybody...) + at.promised(now, anybody...)
 		}
 	}
 	return used, committed
 }
 
-// committed returns what is spent or promised, by some holders or by all.
-func (a *account) committed(now time.Time, which ...holder) Spend {
-	if len(which) == 0 {
-		which = anybody
+// under returns as much of that as counts.
+func (b *builder) under(budget string, c *rqv1.AggregateCap) (used int, committed Spend) {
+	if !b.cover.ask.Unheld {
+		return b.accounts.under(budget, c, b.now)
 	}
+	for _, name := range c.Envelopes {
+		if at := b.accounts.accounts[Key{budget, name}]; at != nil {
+			committed += at.spentBy(b.now, anybody...)
+		}
+	}
+	return 0, committed
+}
+
+// held returns how many of some GPUs that are held count.
+func (b *builder) held(gpus int) int {
+	if b.cover.ask.Unheld {
+		return 0
+	}
+	return gpus
+}
+
+// committed returns how much counts of what is spent by some holders, or promised to them.
+func (b *builder) committed(at *account, which ...holder) Spend {
+	if b.cover.ask.Unheld {
+		return at.spentBy(b.now, which...)
+	}
+	return at.spentBy(b.now, which...) + at.promised(b.now, which...)
+}
+
+// spentBy returns what some holders have spent.
+func (a *account) spentBy(now time.Time, which ...holder) Spend {
 	spent := a.spent(now)
-	return spent.of(which...) + a.promised(now, which...)
+	return spent.of(which...)
 }
 
 // hours turns a limit in GPU-hours into Spend.

@@ -129,7 +129,7 @@ func TestARunOfOnePodHasNoService(t *testing.T) {
 			spec.Owner = o.Run.Spec.Owner
 			spec.Resources.GPUType, spec.Resources.TotalGPUs = o.Run.Spec.Resources.GPUType, 8
 			o.Run.Spec = spec
-			o.Demand, o.Shape = plan.DemandOf(&spec, 0, topology.NewBlocks(map[int]int{8: 64}))
+			o.Demand, o.Shape = plan.DemandOf(&spec, 0, topology.NewBlocks(map[int]int{8: 64}), nil)
 		})
 		d := Decide(o)
 		if len(d.Create) == 0 {

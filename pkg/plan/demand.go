@@ -52,10 +52,11 @@ func (d Demand) Group(p rank.Part) int {
 }
 
 // DemandOf returns the shape of a Run. templateGPUs is the GPU request of the Run's template, 0 when it has none; fleet
-// is what there is of the flavor while nobody holds any. A Run of a fixed pod size has a shape whatever the nodes are;
-// otherwise a Run of an unknown flavor is refused. A malleable Run that desires less than its total has the shape of
-// that width. A spare replaces a pod: spares are rounded up to whole pods (R14).
-func DemandOf(spec *rqv1.RunSpec, templateGPUs int, fleet *topology.Blocks) (Demand, *Refusal) {
+// is what there is of the flavor while nobody holds any, and payers are asked who pays there; nil where that is not
+// known. A Run of a fixed pod size has a shape whatever the nodes are; otherwise a Run of an unknown flavor is refused.
+// A malleable Run that desires less than its total has the shape of that width. A spare replaces a pod: spares are
+// rounded up to whole pods (R14).
+func DemandOf(spec *rqv1.RunSpec, templateGPUs int, fleet *topology.Blocks, payers *Payers) (Demand, *Refusal) {
 	d := Demand{Owner: spec.Owner, Flavor: spec.Resources.GPUType}
 	if l := spec.Locality; l != nil {
 		d.Confined = l.GroupGPUs != nil
@@ -69,7 +70,7 @@ func DemandOf(spec *rqv1.RunSpec, templateGPUs int, fleet *topology.Blocks) (Dem
 	case fleet.Largest() == 0:
 		return d, UnknownType(d)
 	}
-	return d.inPods(spec, d.podSize(spec, fleet))
+	return d.inPods(spec, d.podSize(spec, fleet, payers))
 }
 
 // widthsOf returns the widths of a Run, of which each is a whole number of pods: its total and the size of a group

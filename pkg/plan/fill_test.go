@@ -24,7 +24,7 @@ func sweep(t *testing.T, shards int) plan.Demand {
 	d, refusal := plan.DemandOf(&rqv1.RunSpec{
 		Owner: "org:a", Opportunistic: true, Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: int32(shards) * size,
 			GPUsPerPod: &size},
-	}, 0, topology.NewBlocks(map[int]int{8: 64}))
+	}, 0, topology.NewBlocks(map[int]int{8: 64}), nil)
 	if refusal != nil {
 		t.Fatal(refusal)
 	}
@@ -169,7 +169,7 @@ func TestShards(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			d, refusal := plan.DemandOf(spec(test.change), 0, topology.NewBlocks(map[int]int{8: 64}))
+			d, refusal := plan.DemandOf(spec(test.change), 0, topology.NewBlocks(map[int]int{8: 64}), nil)
 			got := fmt.Sprintf("%d of %d", d.Pods(), d.GPUsPerPod)
 			if refusal != nil {
 				got = string(refusal.Reason)

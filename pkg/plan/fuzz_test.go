@@ -14,8 +14,8 @@ const widest = 1000000
 func FuzzDemand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, total, pod, group, spares, least, most, step, desired, template, node int32, flags uint8) {
 		spec := specOf(total, pod, group, spares, least, most, step, desired, flags)
-		d, refusal := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024))))
-		if again, other := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024)))); d != again ||
+		d, refusal := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024))), nil)
+		if again, other := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024))), nil); d != again ||
 			(other == nil) != (refusal == nil) {
 			t.Errorf("first %+v, then %+v", d, again)
 		}

@@ -89,18 +89,22 @@ type Attempt struct {
 // Prepare asks who pays for the missing pods of a gang.
 func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool,
 	now time.Time) *Attempt {
+	return prepare(accounts, budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Run: claim.Run, Funding: claim.Funding,
+		MaxDuration: claim.lasts(now), Kept: claim.Kept, Owed: claim.Owed,
+	}, d, claim, missing, excluded, now)
+}
+
+// prepare asks who pays for pods, spares among them.
+func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, missing []Missing,
+	excluded func(node string) bool, now time.Time) *Attempt {
 	missing = byGroup(d, missing)
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
-	spares := 0
 	for i, m := range missing {
 		a.spare[i] = m.Spare
 		if m.Spare {
-			spares++
+			ask.Spares++
 		}
-	}
-	ask := budget.Ask{
-		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Spares: spares, Run: claim.Run, Funding: claim.Funding,
-		MaxDuration: claim.lasts(now), Kept: claim.Kept, Owed: claim.Owed,
 	}
 	a.cover = accounts.Cover(ask, now)
 	a.free = func() *budget.Cover {

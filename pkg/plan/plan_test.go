@@ -80,7 +80,7 @@ func TestDemand(t *testing.T) {
 			s.Opportunistic = true
 		}), 0, 8, "2 groups of 1 pods of 8, confined"},
 	} {
-		d, refusal := DemandOf(test.spec, test.templateGPUs, manyOf(test.nodeGPUs))
+		d, refusal := DemandOf(test.spec, test.templateGPUs, manyOf(test.nodeGPUs), nil)
 		got := fmt.Sprintf("%d groups of %d pods of %d", d.Groups, d.PodsPerGroup, d.GPUsPerPod)
 		if d.SparesPerGroup > 0 {
 			got += fmt.Sprintf(" and %d spares", d.SparesPerGroup)

@@ -1,70 +1,145 @@
 package plan
 
 import (
+	"slices"
 	"sort"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // podSize returns the GPUs of one pod where neither the Run nor its template says how many: the largest size that
-// divides every width and with which the Run fits the fleet while nobody holds any of it, at its total, or else at the
-// widest width that any size allows. If none allows any, it is the largest that divides and fits a node (R14).
-func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks) int {
+// divides every width and with which the Run fits the fleet, and is paid for there, while nobody holds any of it, at its
+// total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have opened,
+// and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
+func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Payers) int {
+	var shapes []Demand
 	widths := widthsOf(spec)
-	largest, best, widest := 0, 0, 0
 	for size := min(widths[1], fleet.Largest()); size > 0; size-- {
 		if !divides(size, widths) {
 			continue
 		}
-		shape, refusal := d.inPods(spec, size)
-		if refusal != nil {
-			continue
-		}
-		if largest == 0 {
-			largest = size
-		}
-		width := shape.widestIn(fleet)
-		if width > widest {
-			best, widest = size, width
-		}
-		if width == shape.GPUs() {
-			break
+		if shape, refusal := d.inPods(spec, size); refusal == nil {
+			shapes = append(shapes, shape)
 		}
 	}
-	switch {
-	case best > 0:
-		return best
-	case largest > 0:
-		return largest
+	if len(shapes) == 0 {
+		return 1 // its groups do not divide its total: it is refused for that
 	}
-	return 1 // its groups do not divide its total: it is refused for that
+	for _, fits := range payers.ways(spec, fleet) {
+		best, widest := 0, 0
+		for _, shape := range shapes {
+			width := shape.widestThat(fits)
+			if width > widest {
+				best, widest = shape.GPUsPerPod, width
+			}
+			if width == shape.GPUs() {
+				break
+			}
+		}
+		if best > 0 {
+			return best
+		}
+	}
+	return shapes[0].GPUsPerPod
 }
 
-// Outgrown reports whether a Run that waits with pods of a size fits no fleet of nodes such as there are by now, at any
-// of its widths, and would with pods of another size, which neither it nor its template fixes.
-func Outgrown(spec *rqv1.RunSpec, d Demand, fleet *topology.Blocks) bool {
-	if d.GPUsPerPod == 0 || d.widestIn(fleet) > 0 {
+// Outgrown reports whether a Run that waits with pods of a size fits no fleet of nodes such as there are by now, or is
+// paid for on none, at any of its widths, and would be with pods of another size, which neither it nor its template
+// fixes.
+func Outgrown(spec *rqv1.RunSpec, d Demand, fleet *topology.Blocks, payers *Payers) bool {
+	if d.GPUsPerPod == 0 {
 		return false
 	}
-	other, refusal := DemandOf(spec, 0, fleet)
-	return refusal == nil && other.GPUsPerPod != d.GPUsPerPod && other.widestIn(fleet) > 0
+	other, refusal := DemandOf(spec, 0, fleet, payers)
+	if refusal != nil || other.GPUsPerPod == d.GPUsPerPod {
+		return false
+	}
+	ways := payers.ways(spec, fleet)
+	if len(ways) > 1 {
+		ways = ways[len(ways)-2:] // what pays once windows have opened is worth waiting for
+	}
+	for _, fits := range ways {
+		if d.widestThat(fits) > 0 {
+			return false
+		}
+		if other.widestThat(fits) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
-// widestIn returns the widest width up to the Run's total, in GPUs, at which it fits a fleet; 0 if it fits at none.
-func (d Demand) widestIn(fleet *topology.Blocks) int {
-	if d.fits(fleet) {
+// Payers are asked who pays for a Run of which nobody holds anything yet.
+type Payers struct {
+	Accounts *budget.Accounts
+	// Fleet is the nodes on which they may pay, whatever is held of them.
+	Fleet *topology.Fleet
+	Now   time.Time
+}
+
+// ways returns the tests, the best first, of whether a Run can start in a shape while nobody holds anything.
+func (p *Payers) ways(spec *rqv1.RunSpec, fleet *topology.Blocks) []func(Demand) bool {
+	room := func(d Demand) bool { return d.fits(fleet) }
+	if p == nil {
+		return []func(Demand) bool{room}
+	}
+	paid := func(ever bool) func(Demand) bool {
+		return func(d Demand) bool { return room(d) && p.pay(spec, d, ever) }
+	}
+	return []func(Demand) bool{paid(false), paid(true), room}
+}
+
+// pay reports whether a Run of a shape is paid for on some nodes that have room for it while nobody holds anything; with
+// ever, once all windows have opened that are still to open.
+func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
+	claim := Claim{Funding: spec.Funding, MaxDuration: spec.MaxDuration()}
+	a := prepare(p.Accounts, budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: spec.Opportunistic,
+		Funding: claim.Funding, MaxDuration: claim.MaxDuration, Unheld: true, Ever: ever,
+	}, d, claim, d.EveryPod(), nil, p.Now)
+	if a.cover.Payable() < a.wanted {
+		return false
+	}
+	return a.paidAnywhere() || a.Fits(p.Fleet.Unheld(d.Flavor))
+}
+
+// paidAnywhere reports whether the gang is paid for wherever it were placed.
+func (a *Attempt) paidAnywhere() bool {
+	class := a.cover.Class(nil)
+	return class >= 0 && a.cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare) != nil
+}
+
+// EveryPod lists all pods of a Run as missing.
+func (d Demand) EveryPod() []Missing {
+	out := make([]Missing, 0, d.Pods()+d.Spares())
+	for i := range d.Pods() {
+		out = append(out, Missing{Part: rank.Part{Index: i}})
+	}
+	for i := range d.Spares() {
+		out = append(out, Missing{Part: rank.Part{Spare: true, Index: i}})
+	}
+	return out
+}
+
+// widestThat returns the widest width up to the Run's total, in GPUs, at which a test holds that what is narrower passes
+// too; 0 if it holds at none.
+func (d Demand) widestThat(fits func(Demand) bool) int {
+	if fits(d) {
 		return d.GPUs()
 	}
 	step := d.StepPods
 	if d.LeastPods < d.Pods() {
 		step = max(step, 1) // any number of shards may run
 	}
-	if step == 0 || !d.Least().fits(fleet) {
+	if step == 0 || !fits(d.Least()) {
 		return 0
 	}
 	steps := (d.Pods() - d.LeastPods) / step
-	wider := sort.Search(steps, func(n int) bool { return !d.At(d.LeastPods + (n+1)*step).fits(fleet) })
+	wider := sort.Search(steps, func(n int) bool { return !fits(d.At(d.LeastPods + (n+1)*step)) })
 	return d.At(d.LeastPods + wider*step).GPUs()
 }
 

@@ -81,7 +81,7 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 	for size := 8; size > 0; size-- {
 		sized := spec.DeepCopy()
 		sized.Resources.GPUsPerPod = ptr(int32(size))
-		d, refusal := DemandOf(sized, 0, fleet.Whole("H100"))
+		d, refusal := DemandOf(sized, 0, fleet.Whole("H100"), nil)
 		if refusal != nil || size > fleet.Whole("H100").Largest() {
 			continue
 		}
@@ -92,7 +92,7 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 			}
 		}
 	}
-	got, refusal := DemandOf(spec, 0, fleet.Whole("H100"))
+	got, refusal := DemandOf(spec, 0, fleet.Whole("H100"), nil)
 	switch {
 	case largest == 0 && refusal != nil && refusal.Reason == UnknownGPUType:
 		return "refused"
@@ -145,7 +145,7 @@ func TestMixedFleet(t *testing.T) {
 		"of 8 alone":    {map[int]int{4: 4, 8: 3}, 8},
 		"not even then": {map[int]int{4: 1, 8: 1}, 8},
 	} {
-		d, _ := DemandOf(spec, 0, topology.NewBlocks(c.nodes))
+		d, _ := DemandOf(spec, 0, topology.NewBlocks(c.nodes), nil)
 		if d.GPUsPerPod != c.want {
 			t.Errorf("%s: pods of %d, want %d", name, d.GPUsPerPod, c.want)
 		}

@@ -37,7 +37,7 @@ func TestWhatAShapeLeavesOver(t *testing.T) {
 			"would fill nodes"},
 		"pods larger than a node": {spec(32, 0, 16), ""},
 	} {
-		d, refusal := DemandOf(test.spec, 0, manyOf(8))
+		d, refusal := DemandOf(test.spec, 0, manyOf(8), nil)
 		if refusal != nil {
 			t.Errorf("%s: %v", name, refusal)
 			continue

@@ -34,7 +34,7 @@ func TestDemandAtAnotherWidth(t *testing.T) {
 		"fewer pods in one": {false, 2, "1 groups of 2 pods and 1 spares"},
 		"more pods in one":  {false, 12, "1 groups of 12 pods and 1 spares"},
 	} {
-		d, refusal := DemandOf(elastic(test.grouped), 0, manyOf(8))
+		d, refusal := DemandOf(elastic(test.grouped), 0, manyOf(8), nil)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -51,13 +51,13 @@ func TestDemandAtAnotherWidth(t *testing.T) {
 		}
 	}
 	fixed := &rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}}
-	if d, _ := DemandOf(fixed, 0, manyOf(8)); d.Least() != d {
+	if d, _ := DemandOf(fixed, 0, manyOf(8), nil); d.Least() != d {
 		t.Errorf("a fixed Run has a lesser width: %+v", d.Least())
 	}
 }
 
 func TestAtop(t *testing.T) {
-	d, _ := DemandOf(elastic(true), 0, manyOf(8))
+	d, _ := DemandOf(elastic(true), 0, manyOf(8), nil)
 	for placed, want := range map[int]int{0: 2, 1: 2, 2: 2, 3: 4, 4: 4, 5: 6, 7: 8, 8: 8} {
 		if got := d.Atop(placed); got != want {
 			t.Errorf("the narrowest width with room for %d pods is %d, want %d", placed, got, want)
@@ -66,7 +66,7 @@ func TestAtop(t *testing.T) {
 }
 
 func TestWidest(t *testing.T) {
-	d, _ := DemandOf(elastic(true), 0, manyOf(8)) // 2, 4, 6 or 8 pods
+	d, _ := DemandOf(elastic(true), 0, manyOf(8), nil) // 2, 4, 6 or 8 pods
 	for name, test := range map[string]struct {
 		least, most, room, want int
 		tried                   []int
@@ -116,7 +116,7 @@ func TestHolding(t *testing.T) {
 		"one spare for all":              {false, 35, 0, 6},
 		"pods that exist are not beyond": {true, 0, 5, 6},
 	} {
-		d, refusal := DemandOf(elastic(test.grouped), 0, manyOf(8))
+		d, refusal := DemandOf(elastic(test.grouped), 0, manyOf(8), nil)
 		if refusal != nil {
 			t.Fatal(refusal)
 		}
@@ -125,7 +125,7 @@ func TestHolding(t *testing.T) {
 		}
 	}
 	fixed, _ := DemandOf(&rqv1.RunSpec{Owner: "org:a", Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 32}}, 0,
-		manyOf(8))
+		manyOf(8), nil)
 	if got := fixed.Holding(8, 0); got != fixed {
 		t.Errorf("a fixed Run has one width, not %+v", got)
 	}

@@ -54,6 +54,25 @@ func (f *Fleet) Whole(flavor string) *Blocks {
 	return s.whole
 }
 
+// Unheld returns the nodes of a flavor as they are while nobody holds anything of them, cordoned ones and those with an
+// outage to come included. It is the same until nodes change, and nothing may be taken of it.
+func (f *Fleet) Unheld(flavor string) *Fleet {
+	s := f.flavors[flavor]
+	if s == nil {
+		return NewFleet(f.levels, f.levels[f.fabric])
+	}
+	if s.unheld == nil {
+		s.unheld = NewFleet(f.levels, f.levels[f.fabric])
+		s.unheld.SetSelectorKeys(f.keys)
+		for _, b := range s.domains {
+			for _, n := range b.nodes {
+				s.unheld.SetNode(Node{Name: n.Name, Labels: n.Labels, Flavor: n.Flavor, GPUs: n.GPUs})
+			}
+		}
+	}
+	return s.unheld
+}
+
 // NewBlocks returns what is free in fabric domains, each of which tells how many of its nodes have so many GPUs free.
 func NewBlocks(domains ...map[int]int) *Blocks {
 	out := &Blocks{}

@@ -146,7 +146,7 @@ func (f *Fleet) attach(n *node) {
 	n.order = order
 	n.domain = f.domainFor(n, values)
 	n.domain.insert(n)
-	n.domain.of.whole = nil
+	n.domain.of.whole, n.domain.of.unheld = nil, nil
 	if !n.Unschedulable {
 		n.pool = f.poolFor(n)
 		n.pool.insert(n)
@@ -169,7 +169,7 @@ func (f *Fleet) detach(n *node) {
 	}
 	if b := n.domain; b != nil {
 		b.remove(n)
-		b.of.whole = nil
+		b.of.whole, b.of.unheld = nil, nil
 		n.domain = nil
 		if len(b.nodes) == 0 {
 			i, _ := b.of.find(b.path)

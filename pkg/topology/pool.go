@@ -12,6 +12,7 @@ type flavorNodes struct {
 	free    int             // GPUs free on schedulable nodes
 	domains []*fabricDomain // by path
 	whole   *Blocks         // what there is while nobody holds any; nil until it is asked for
+	unheld  *Fleet          // the same, node by node; nil until it is asked for
 }
 
 // fabricDomain is the nodes of one flavor in one fabric domain.

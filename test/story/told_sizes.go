@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -15,6 +16,10 @@ func sizeStories() []Story {
 		{Name: "first-pod-fixes-the-size", Play: firstPodFixesTheSize},
 		{Name: "pods-that-nodes-have-outgrown", Play: outgrown},
 		{Name: "one-spare-is-one-pod", Play: oneSpareIsOnePod},
+		{Name: "pods-of-the-size-that-is-paid", Play: sizePaidThere},
+		{Name: "pods-of-a-size-that-two-pay", Play: sizePaidByTwo},
+		{Name: "pods-of-a-size-that-is-paid-later", Play: sizePaidLater},
+		{Name: "pods-of-a-size-that-a-window-pays", Play: sizePaidInItsWindow},
 	}
 }
 
@@ -138,4 +143,67 @@ func oneSpareIsOnePod(s *Teller) {
 	})
 	s.Says("spared", rqv1.RunRunning, "group 0 swapped to spare")
 	s.Ledger("spared", Leases{Open: 19, "NodeFailure": 1, "Swap": 1})
+}
+
+// sizePaidThere has a team that is paid for on small nodes alone, where there are large ones as well: its Run has pods
+// that these take, also once another pays for pods of 8 elsewhere.
+func sizePaidThere(s *Teller) {
+	s.Nodes("large", 2, Labelled("pool", "large"))
+	s.Nodes("small", 4, WithGPUs(4), Labelled("pool", "small"))
+	s.Fund("team", Envelope("small", 16, In("pool", "small")))
+	s.Submit("wide", 16, s.By("team"))
+	s.Says("wide", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("wide", 4, 0)
+	s.Fund("other", Envelope("anywhere", 16))
+	s.Submit("large", 16, s.By("other"))
+	s.Says("large", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("large", 8, 0)
+}
+
+// sizePaidByTwo has a Run that two pay for, its owner for 12 GPUs and a sponsor for 4: a pod is paid for by one of them.
+func sizePaidByTwo(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("team", Envelope("own", 12))
+	s.Fund("lender", Envelope("lent", 4, s.Lends(0, "team")))
+	s.Submit("both", 16, s.By("team"), s.From("lender"))
+	s.Says("both", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("both", 4, 0)
+	s.Funded("both", 12, s.Pay("lender", 4, "sponsor"))
+}
+
+// sizePaidLater has Runs that nobody can pay for until Budgets are edited: one has no pod, and gets such as are paid for
+// then, another one of a size that has come to be paid for nowhere.
+func sizePaidLater(s *Teller) {
+	s.Nodes("large", 2, Labelled("pool", "large"))
+	s.Nodes("small", 8, WithGPUs(4), Labelled("pool", "small"))
+	s.Fund("team", Envelope("own", 12))
+	s.Submit("split", 16, s.By("team"), s.From("lender"))
+	s.Refused("split", "InsufficientBudget", "short by")
+	s.Fund("lender", Envelope("lent", 4, s.Lends(0, "team")))
+	s.Says("split", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("split", 4, 0)
+
+	s.Fund("other", Envelope("all", 16, In("pool", "none")))
+	s.Submit("moved", 16, s.By("other"))
+	s.Says("moved", rqv1.RunPending, "short by 16")
+	s.EditBudget("other", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Selector["pool"] = "small" })
+	s.Says("moved", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("moved", 4, 0)
+}
+
+// sizePaidInItsWindow has a Run that is paid for on small nodes alone, once a window has opened: it is promised a start
+// then, and starts.
+func sizePaidInItsWindow(s *Teller) {
+	s.Nodes("large", 2, Labelled("pool", "large"))
+	s.Nodes("small", 4, WithGPUs(4), Labelled("pool", "small"))
+	e := Envelope("later", 16, In("pool", "small"))
+	e.Start = s.In(10 * time.Minute)
+	s.Fund("team", e)
+	s.Submit("waits", 16, s.By("team"))
+	s.Refused("waits", "WindowClosed", "its window opens at")
+	r := s.Promised("waits", rqv1.ReservationPending)
+	s.Same("the start that is promised", e.Start.Add(10*time.Second).UTC(), r.Spec.EarliestStart.UTC())
+	s.Later(9 * time.Minute)
+	s.Says("waits", rqv1.RunRunning, "bound 16 GPUs")
+	s.sized("waits", 4, 0)
 }

@@ -64,7 +64,7 @@ func remarks(run *rqv1.Run, fleet published.Fleet, args *config.Args) []string {
 		templateGPUs = rank.PodGPUs(&run.Spec.Template.Spec, args.GPUResource...)
 	}
 	there := topology.NewBlocks(fleet.NodesOf(run.Spec.Resources.GPUType)...)
-	d, refusal := plan.DemandOf(&run.Spec, templateGPUs, there)
+	d, refusal := plan.DemandOf(&run.Spec, templateGPUs, there, nil)
 	if refusal != nil {
 		return nil
 	}
