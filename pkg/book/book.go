@@ -211,6 +211,9 @@ func (b *Book) TakeOver(now time.Time) {
 			g.shape != nil || g.suspended() {
 			continue
 		}
+		if !g.sized() {
+			b.shapes.reshape(g) // it has been shaped before it was known which windows are open
+		}
 		if g.reservation != nil {
 			b.agenda.setPromise(g, b.turns.recorded(g))
 		}

@@ -123,7 +123,7 @@ func (b *Book) dates(now time.Time) {
 	}
 	defer b.mu.Unlock()
 	b.agenda.wakeDue(now)
-	b.pace.windows = now
+	b.pace.windows, b.shapes.now = now, now
 	if opens {
 		for _, name := range b.accounts.Edged(seen, now) {
 			b.waiting.wakeEdited(name)

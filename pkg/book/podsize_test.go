@@ -155,3 +155,49 @@ func TestDevicesThatAreAwayForAMoment(t *testing.T) {
 		}
 	})
 }
+
+// TestThePodSizeThatIsPaid asks what would happen to a Run that is paid for on small nodes alone, has it wait for another
+// there, and has these nodes come to be paid for no more: what is foretold is what becomes of it.
+func TestThePodSizeThatIsPaid(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.label("n0", "large")
+		w.label("n1", "large")
+		for i := range 4 {
+			w.addSmall(fmt.Sprint("s", i), 4)
+			w.label(fmt.Sprint("s", i), "small")
+		}
+		w.payOn("a", "org:a", 16, "small")
+		w.setBudget("b", "org:b", 4)
+		w.submit("run1", "org:b", 1, 1, 4)
+		w.settle()
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized)
+		foretold := w.Book.WhatIf(w.Runs["run0"], w.Now)
+		w.settle()
+		if on := w.on("run1-0"); on[0] != 's' {
+			w.t.Fatalf("run1 runs on %s", on)
+		}
+		w.waits("run0", "while another has one of four small nodes")
+		refused := w.Book.Refusal(w.Runs["run0"].UID)
+		if foretold.Refusal == nil || refused == nil || foretold.Refusal.Message != refused.Message {
+			w.t.Fatalf("foretold %+v, and it is %+v", foretold.Refusal, refused)
+		}
+		w.podsOfSize("run0", 4)
+		w.payOn("a", "org:a", 16, "large")
+		w.settle()
+		w.running("run0", "in pods of 4 on large nodes")
+		w.podsOfSize("run0", 4)
+	})
+}
+
+// podsOfSize asserts how many GPUs the pods of a Run have.
+func (w *world) podsOfSize(run string, gpus int64) {
+	w.t.Helper()
+	for name := range w.podsOf(run) {
+		q := w.Pods[w.pod(name)].Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
+		if q.Value() != gpus {
+			w.t.Fatalf("pod %s has %d GPUs, want %d", name, q.Value(), gpus)
+		}
+	}
+}

@@ -21,7 +21,7 @@ type shaper struct {
 	agenda  *agenda
 	seats   *seating
 	places  *placement
-	now     time.Time // as of the last look
+	now     time.Time // of the last look, or the last edge of a window if that was later
 }
 
 // footing is what the shape of a gang rests on: what there is of its flavor while nobody holds any, and when Budgets
@@ -118,7 +118,7 @@ func (z *shaper) resized(g *gang) bool {
 // one that has none.
 func (z *shaper) outgrows(g *gang) bool {
 	placed := g.started() || g.underWay() || g.activates() || g.over()
-	if g.refusal == nil || !g.sized() || placed || z.nodes.podGPUs(podOf(g.run)) > 0 || g.run.Spec.Resources.GPUsPerPod != nil {
+	if g.refusal == nil || !g.sized() || placed || z.fixed(g) {
 		return false
 	}
 	if on := z.footingOf(g); g.judgedOn != on || g.judged != g.full {
@@ -126,6 +126,11 @@ func (z *shaper) outgrows(g *gang) bool {
 		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, z.nodes.payers(z.now))
 	}
 	return g.stunted && !z.nodes.awaited(g.full.Flavor)
+}
+
+// fixed reports whether a Run or its template says what size its pods have.
+func (z *shaper) fixed(g *gang) bool {
+	return g.run.Spec.Resources.GPUsPerPod != nil || z.nodes.podGPUs(podOf(g.run)) > 0
 }
 
 // mistaken refuses a gang whose pods would ask, or ask, for another resource than the nodes of its type have, which is

@@ -14,9 +14,9 @@ const widest = 1000000
 func FuzzDemand(f *testing.F) {
 	f.Fuzz(func(t *testing.T, total, pod, group, spares, least, most, step, desired, template, node int32, flags uint8) {
 		spec := specOf(total, pod, group, spares, least, most, step, desired, flags)
-		d, refusal := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024))), nil)
-		if again, other := DemandOf(spec, int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024))), nil); d != again ||
-			(other == nil) != (refusal == nil) {
+		asks, there := int(within(template, 0, 9999)), manyOf(int(within(node, 0, 1024)))
+		d, refusal := DemandOf(spec, asks, there, nil)
+		if again, other := DemandOf(spec, asks, there, nil); d != again || (other == nil) != (refusal == nil) {
 			t.Errorf("first %+v, then %+v", d, again)
 		}
 		if refusal != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // podSize returns the GPUs of one pod where neither the Run nor its template says how many: the largest size that
-// divides every width and with which the Run fits the fleet, and is paid for there, while nobody holds any of it, at its
+// divides every width and with which the Run fits the fleet, and is paid for there, while nobody holds anything, at its
 // total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have opened,
 // and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
 func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Payers) int {
@@ -93,8 +93,8 @@ func (p *Payers) ways(spec *rqv1.RunSpec, fleet *topology.Blocks) []func(Demand)
 	return []func(Demand) bool{paid(false), paid(true), room}
 }
 
-// pay reports whether a Run of a shape is paid for on some nodes that have room for it while nobody holds anything; with
-// ever, once all windows have opened that are still to open.
+// pay reports whether a Run of a shape is paid for on some nodes that have room for it, while nobody holds anything;
+// with ever, once all windows have opened that are still to open.
 func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 	claim := Claim{Funding: spec.Funding, MaxDuration: spec.MaxDuration()}
 	a := prepare(p.Accounts, budget.Ask{
@@ -109,8 +109,9 @@ func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 
 // paidAnywhere reports whether the gang is paid for wherever it were placed.
 func (a *Attempt) paidAnywhere() bool {
-	class := a.cover.Class(nil)
-	return class >= 0 && a.cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare) != nil
+	cover := *a.cover // which numbers the classes of nodes by itself
+	class := cover.Class(nil)
+	return class >= 0 && cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare) != nil
 }
 
 // EveryPod lists all pods of a Run as missing.
@@ -125,8 +126,8 @@ func (d Demand) EveryPod() []Missing {
 	return out
 }
 
-// widestThat returns the widest width up to the Run's total, in GPUs, at which a test holds that what is narrower passes
-// too; 0 if it holds at none.
+// widestThat returns the widest width up to the Run's total, in GPUs, that passes a test which whatever is narrower
+// passes too; 0 if none does.
 func (d Demand) widestThat(fits func(Demand) bool) int {
 	if fits(d) {
 		return d.GPUs()

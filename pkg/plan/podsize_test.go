@@ -7,7 +7,6 @@ import (
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -19,7 +18,7 @@ func drawMixed(t *rapid.T) (fleet, empty *topology.Fleet) {
 	for n := range rapid.IntRange(1, 7).Draw(t, "nodes") {
 		node := topology.Node{Name: fmt.Sprint("n", n), Flavor: "H100",
 			GPUs: rapid.SampledFrom([]int{8, 8, 4, 4, 2, 1}).Draw(t, "size"),
-			Labels: map[string]string{"region": "r",
+			Labels: map[string]string{"region": "r", "pool": rapid.SampledFrom([]string{"small", "large"}).Draw(t, "pool"),
 				"fabric": rapid.SampledFrom([]string{"a", "a", "b", "c"}).Draw(t, "domain")}}
 		if rapid.IntRange(0, 9).Draw(t, "left out") == 0 {
 			delete(node.Labels, "fabric")
@@ -116,22 +115,9 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 
 // packs reports whether a Run fits a fleet.
 func packs(f *topology.Fleet, d Demand) bool {
-	_, short := f.Pack(topology.Request{Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Groups: groups(d, every(d)),
-		Confined: d.Confined, OneDomain: d.OneDomain})
+	_, short := f.Pack(topology.Request{Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod,
+		Groups: groups(d, byGroup(d, d.EveryPod())), Confined: d.Confined, OneDomain: d.OneDomain})
 	return short == nil
-}
-
-// every lists all pods of a Run as missing, group by group.
-func every(d Demand) (out []Missing) {
-	for g := range d.Groups {
-		for i := range d.PodsPerGroup {
-			out = append(out, Missing{Part: rank.Part{Index: g*d.PodsPerGroup + i}})
-		}
-		for i := range d.SparesPerGroup {
-			out = append(out, Missing{Part: rank.Part{Spare: true, Index: g*d.SparesPerGroup + i}})
-		}
-	}
-	return out
 }
 
 // TestMixedFleet is four nodes of 4 GPUs and one of 8: a Run of 24 fits with pods of 4 alone.

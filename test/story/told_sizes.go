@@ -160,7 +160,8 @@ func sizePaidThere(s *Teller) {
 	s.sized("large", 8, 0)
 }
 
-// sizePaidByTwo has a Run that two pay for, its owner for 12 GPUs and a sponsor for 4: a pod is paid for by one of them.
+// sizePaidByTwo has a Run that two pay for, its owner for 12 GPUs and a sponsor for 4: a pod is paid for by one of
+// them.
 func sizePaidByTwo(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Fund("team", Envelope("own", 12))
@@ -171,8 +172,8 @@ func sizePaidByTwo(s *Teller) {
 	s.Funded("both", 12, s.Pay("lender", 4, "sponsor"))
 }
 
-// sizePaidLater has Runs that nobody can pay for until Budgets are edited: one has no pod, and gets such as are paid for
-// then, another one of a size that has come to be paid for nowhere.
+// sizePaidLater has Runs that wait until Budgets are edited: one has no pod, and gets such as are paid for then; another
+// has one of a size that is paid for nowhere, and gets others.
 func sizePaidLater(s *Teller) {
 	s.Nodes("large", 2, Labelled("pool", "large"))
 	s.Nodes("small", 8, WithGPUs(4), Labelled("pool", "small"))

@@ -161,7 +161,8 @@ type RunResources struct {
 	// +kubebuilder:validation:Maximum=1000000
 	TotalGPUs int32 `json:"totalGPUs"`
 	// gpusPerPod is the number of GPUs of one pod. Default: the request in the template; else the largest number that
-	// divides every width and with which the Run fits the empty fleet: status.gpusPerPod tells (rule R14).
+	// divides every width and with which the Run fits the empty fleet and is paid for there: status.gpusPerPod tells
+	// (rule R14).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
