@@ -156,6 +156,7 @@ func (c *Controllers) Start(ctx context.Context, leading <-chan struct{}) error 
 	}
 	go c.runs.retry()
 	c.runs.groups.begin()
+	c.runs.groups.watchObjects(ctx)
 	for range groupWorkers {
 		go c.runs.groups.work(ctx)
 	}

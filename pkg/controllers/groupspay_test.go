@@ -233,12 +233,17 @@ func TestAControllerThatCannotBeRead(t *testing.T) {
 	for name, err := range map[string]error{"../x": broken500, "x": apierrors.NewMethodNotSupported(
 		schema.GroupResource{Group: "authentication.k8s.io", Resource: "tokenreviews"}, "get"), "y": notFound} {
 		g := newGrouped(t)
-		g.named("o")
 		g.faults = []fault{{on: "get others", err: err}}
 		pod := foreign("a", "8")
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "authentication.k8s.io/v1", Kind: "TokenReview",
 			Name: name, UID: "x", Controller: &controls}}
 		g.groups.note(pod)
+		g.want("nobody pays", pod)
+		said := "what TokenReview/" + name + " says does not count, since the scheduler may not read it"
+		if told := g.toldOf(pod); strings.Contains(told, said) != (name == "x") {
+			t.Errorf("%s is told %q", name, told)
+		}
+		g.named("o")
 		g.want(name, pod, "create")
 	}
 }

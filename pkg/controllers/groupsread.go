@@ -93,6 +93,9 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 		err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: next.Name}, object)
 		switch {
 		case unreadable(err):
+			if !apierrors.IsNotFound(err) {
+				o.Unread = next.Kind + "/" + next.Name
+			}
 			return o, "", nil // as far up as may be seen
 		case err != nil:
 			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)

@@ -19,7 +19,7 @@ func Assemble(objects []map[string]any, other func(apiVersion string, is Key) (m
 	[]map[string]any, error) {
 	var out []map[string]any
 	for _, object := range objects {
-		key := keyOf(object)
+		key := KeyOfObject(object)
 		if key.API != apiTrainer {
 			out = append(out, object)
 			continue
@@ -29,7 +29,7 @@ func Assemble(objects []map[string]any, other func(apiVersion string, is Key) (m
 			continue // a runtime
 		}
 		var found map[string]any
-		if i := slices.IndexFunc(objects, func(o map[string]any) bool { return sameRuntime(keyOf(o), from) }); i >= 0 {
+		if i := slices.IndexFunc(objects, func(o map[string]any) bool { return sameRuntime(KeyOfObject(o), from) }); i >= 0 {
 			found = objects[i]
 		} else {
 			var err error
@@ -48,7 +48,7 @@ func runtimeOf(object map[string]any) (Key, bool) {
 	key := Key{API: cmp.Or(text(object, "spec", "runtimeRef", "apiGroup"), apiTrainer),
 		Kind: cmp.Or(text(object, "spec", "runtimeRef", "kind"), "ClusterTrainingRuntime"), Name: name}
 	if key.Kind != "ClusterTrainingRuntime" {
-		key.Namespace = keyOf(object).Namespace
+		key.Namespace = KeyOfObject(object).Namespace
 	}
 	return key, name != ""
 }
@@ -64,7 +64,7 @@ func sameRuntime(is, runtime Key) bool {
 
 // assembled returns the JobSet of a TrainJob and its runtime, as far as it says what pods there are.
 func assembled(job, from map[string]any) map[string]any {
-	key := keyOf(job)
+	key := KeyOfObject(job)
 	spec, _, _ := unstructured.NestedMap(from, "spec", "template", "spec")
 	if spec == nil {
 		spec = map[string]any{}

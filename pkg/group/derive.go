@@ -21,6 +21,8 @@ type Rules struct {
 	GPUs        func(*corev1.PodSpec) int
 	FlavorOf    func(string) string
 	FlavorLabel string
+	// Reads reports whether the scheduler may read an object; nil where all are that are there.
+	Reads func(Key) bool
 	// FabricLevel is the label of the domains that a group of GPUs may not leave, and Levels are those of all domains.
 	FabricLevel string
 	Levels      []string
@@ -44,6 +46,8 @@ type Observed struct {
 	Maker map[string]any
 	// Above says what the object says, and then what it was made for, the nearest first.
 	Above []Said
+	// Unread is what is above these and may not be read, as KIND/NAME; empty where all is read.
+	Unread string
 	// MadeFor identifies what the object was made for, or the pods where there is none, the nearest first. Of an object
 	// with several groups it begins with that.
 	MadeFor []Key
@@ -116,7 +120,7 @@ func Derive(o *Observed) Derived {
 		return out
 	}
 	p, total := paramsOf(o, members), int32(shape.Ranks*perPod)
-	spec := &rqv1.RunSpec{Owner: p.owner(o.Key, int(total)), Source: rqv1.SourcePods,
+	spec := &rqv1.RunSpec{Owner: p.owner(o, int(total)), Source: rqv1.SourcePods,
 		Pods: podsOf(o.Key, shape, members[0].Late),
 		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), TotalGPUs: total,
 			GPUsPerPod: ptr.To(int32(perPod))}}

@@ -26,13 +26,17 @@ func Imagine(rules Rules, objects []map[string]any) ([]*Observed, error) {
 	for _, object := range objects {
 		pods, above, err := podsMadeOf(object)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", keyOf(object), err)
+			return nil, fmt.Errorf("%s: %w", KeyOfObject(object), err)
 		}
 		for i, pod := range pods {
 			key := Of(pod).Key
+			unread := ""
+			if last := len(above[i]) - 1; last >= 0 && rules.Reads != nil && !rules.Reads(KeyOfObject(object)) {
+				above[i][last].Annotations, unread = nil, above[i][last].By
+			}
 			o := by[key]
 			if o == nil {
-				o = &Observed{Rules: rules, Key: key, Above: above[i]}
+				o = &Observed{Rules: rules, Key: key, Above: above[i], Unread: unread}
 				by[key], out = o, append(out, o)
 			}
 			o.Pods = append(o.Pods, pod)
@@ -55,7 +59,7 @@ func Imagine(rules Rules, objects []map[string]any) ([]*Observed, error) {
 // find has a group know the object that it is known by, if that is among some.
 func (o *Observed) find(objects []map[string]any) error {
 	for _, object := range objects {
-		if o.Key.API != "" && o.Key.knownBy(keyOf(object)) {
+		if o.Key.API != "" && o.Key.knownBy(KeyOfObject(object)) {
 			o.Object = object
 			if said := saidBy(object); !slices.ContainsFunc(o.Above, func(s Said) bool { return s.By == said.By }) {
 				o.Above = slices.Insert(slices.Clone(o.Above), 0, said)
@@ -80,7 +84,7 @@ func (k Key) knownBy(is Key) bool {
 
 // podsMadeOf returns the pods that an object would have made at first, and for each what is said above it.
 func podsMadeOf(object map[string]any) (pods []*corev1.Pod, above [][]Said, err error) {
-	key, templates := keyOf(object), TemplatesOf(object)
+	key, templates := KeyOfObject(object), TemplatesOf(object)
 	var others []string
 	for i := range templates {
 		t := &templates[i]
@@ -174,7 +178,7 @@ func (w *written) mark(pod *corev1.Pod, object map[string]any, t *Template, at [
 			counted = append(counted, l)
 		}
 	}
-	pod.Labels[w.name] = keyOf(object).Name
+	pod.Labels[w.name] = KeyOfObject(object).Name
 	if w.by != "" {
 		pod.Labels[w.by] = w.is[0]
 	}
@@ -223,19 +227,19 @@ func (w *written) mark(pod *corev1.Pod, object map[string]any, t *Template, at [
 	return true
 }
 
-// keyOf identifies an object of any kind as a group would be by it.
-func keyOf(object map[string]any) Key {
+// KeyOfObject identifies an object of any kind as a group would be by it.
+func KeyOfObject(object map[string]any) Key {
 	o := &unstructured.Unstructured{Object: object}
 	gvk := schema.FromAPIVersionAndKind(o.GetAPIVersion(), o.GetKind())
 	return Key{o.GetNamespace(), gvk.Group, gvk.Kind, o.GetName()}
 }
 
 // NameOf is how an object is called: KIND/NAME.
-func NameOf(object map[string]any) string { return keyOf(object).String() }
+func NameOf(object map[string]any) string { return KeyOfObject(object).String() }
 
 func saidBy(object map[string]any) Said {
 	o := &unstructured.Unstructured{Object: object}
-	return Said{By: keyOf(object).String(), Annotations: o.GetAnnotations()}
+	return Said{By: KeyOfObject(object).String(), Annotations: o.GetAnnotations()}
 }
 
 // Suspended returns the path of what has an object's pods be made later; empty where nothing has.

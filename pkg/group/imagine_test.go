@@ -89,6 +89,14 @@ func TestImagine(t *testing.T) {
 			"template: {metadata: {annotations: {rq.davidlangworthy.io/group: farm, " +
 			"rq.davidlangworthy.io/group-size: \"2\"}}, spec: " +
 			asks + "}}]}}"}, []string{"Group/farm: 16 of H100 by 8", "Pod/farm: "}},
+		"a kind that is not read": {[]string{strings.NewReplacer("apiVersion: batch/v1", "apiVersion: example.com/v1",
+			"kind: Job", "kind: Farm").Replace(jobOf("farm", "", "", asks))}, []string{
+			"Pod/farm: no owner is named to pay for the 8 GPUs of Pod/farm: add annotation rq.davidlangworthy.io/owner to " +
+				"Pod/farm, to its pods, or to namespace ns; what Farm/farm says does not count, since the scheduler may not " +
+				"read it"}},
+		"a CronJob, which is read": {[]string{"{apiVersion: batch/v1, kind: CronJob, metadata: {namespace: ns, name: " +
+			"evals, " + owned + "}, spec: {jobTemplate: {spec: {template: {spec: " + asks + "}}}}}"},
+			[]string{"Pod/evals: 8 of H100 by 8"}},
 		"no pods": {[]string{"{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {ports: [{port: 80}]}}"}, nil},
 		"too many pods": {[]string{jobOf("train", "parallelism: 1000000, ", "", asks)},
 			[]string{"Job/train: it has more than 20000"}},
@@ -98,7 +106,11 @@ func TestImagine(t *testing.T) {
 			for _, text := range c.objects {
 				objects = append(objects, objectOf(t, text))
 			}
-			groups, err := Imagine(testRules, objects)
+			rules := testRules
+			if strings.Contains(name, "read") { // only kinds that are known are
+				rules.Reads = ReadsKnown
+			}
+			groups, err := Imagine(rules, objects)
 			var got []string
 			if err != nil {
 				got = append(got, err.Error())

@@ -14,7 +14,7 @@ func Asked(maker map[string]any) (pods int, says bool) {
 	if object.GetDeletionTimestamp() != nil || End(maker) != "" || Suspended(maker) != "" {
 		return 0, true
 	}
-	if kind := keyOf(maker); kind.API == "batch" && kind.Kind == "Job" {
+	if kind := KeyOfObject(maker); kind.API == "batch" && kind.Kind == "Job" {
 		most := int64(1)
 		if n, said, _ := unstructured.NestedInt64(maker, "spec", "parallelism"); said {
 			most = n

@@ -68,7 +68,7 @@ func (p *params) problem(key, by, value, why string) {
 }
 
 // owner returns who is to pay; empty where nobody is named, or not by a name.
-func (p *params) owner(key Key, total int) rqv1.Owner {
+func (p *params) owner(o *Observed, total int) rqv1.Owner {
 	value, by := p.get(rqv1.AnnotationOwner)
 	if value != "" && !rqv1.IsOwner(value) {
 		p.problem(rqv1.AnnotationOwner, by, value,
@@ -77,9 +77,18 @@ func (p *params) owner(key Key, total int) rqv1.Owner {
 	}
 	if value == "" {
 		p.problems = append(p.problems, fmt.Sprintf("no owner is named to pay for the %d GPUs of %s: add annotation %s to "+
-			"%s, to its pods, or to namespace %s", total, key, rqv1.AnnotationOwner, key, key.Namespace))
+			"%s, to its pods, or to namespace %s%s", total, o.Key, rqv1.AnnotationOwner, o.Key, o.Key.Namespace, unread(o)))
 	}
 	return rqv1.Owner(value)
+}
+
+// unread says what does not count since the scheduler may not read it, and what mends that; empty where it reads all.
+func unread(o *Observed) string {
+	if o.Unread == "" {
+		return ""
+	}
+	return fmt.Sprintf("; what %s says does not count, since the scheduler may not read it: an administrator can add its "+
+		"kind to a ClusterRole with label %s/group-reader: \"true\"", o.Unread, rqv1.GroupName)
 }
 
 // gpus returns a number of GPUs that is a multiple of what a pod has, from a least one on; 0 where nothing is said.
@@ -134,8 +143,8 @@ func (p *params) gpuType(o *Observed, members []member) string {
 		return types[0]
 	default:
 		p.problems = append(p.problems, fmt.Sprintf("no type of GPU is named, and the fleet has %s: add annotation %s to "+
-			"%s, or node selector %s to its pods", named(types), rqv1.AnnotationGPUType, o.Key,
-			o.FlavorLabel))
+			"%s, or node selector %s to its pods%s", named(types), rqv1.AnnotationGPUType, o.Key,
+			o.FlavorLabel, unread(o)))
 		return ""
 	}
 }

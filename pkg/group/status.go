@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -16,6 +17,17 @@ import (
 // Reports reports whether the objects of a kind say by a condition whether their group has been scheduled (R43). Those
 // of the coscheduling plugin say it by counts, which are their own controller's to write.
 func Reports(k Key) bool { return k.API == nativeKind.API && k.Kind == nativeKind.Kind }
+
+// PodGroups returns the kinds of objects that pods name as their group, and that may be made or changed after them.
+func PodGroups() []schema.GroupKind {
+	out := []schema.GroupKind{{Group: nativeKind.API, Kind: nativeKind.Kind}}
+	for i := range kinds {
+		if kinds[i].kind == kindPodGroup && kinds[i].api != "" {
+			out = append(out, schema.GroupKind{Group: kinds[i].api, Kind: kindPodGroup})
+		}
+	}
+	return out
+}
 
 // scheduledReason is given with the condition once it is True; the API names no constant for it.
 const scheduledReason = "Scheduled"

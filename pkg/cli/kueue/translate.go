@@ -5,6 +5,7 @@ package kueue
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -121,14 +122,7 @@ func (t *translation) workload(o *unstructured.Unstructured, queue string) error
 	}
 	eachMetadata(o.Object, func(metadata map[string]any) { t.tidy(o, metadata, said) })
 	t.clean(o)
-	annotations := o.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	for key, value := range said {
-		annotations[key] = value
-	}
-	o.SetAnnotations(annotations)
+	t.say(o, said)
 	if path := group.Suspended(o.Object); path != "" {
 		unstructured.RemoveNestedField(o.Object, strings.Split(path, ".")...)
 		t.note(o, "%s: true is left out: it is for Kueue to end, and here the pods themselves wait for their places", path)
@@ -137,6 +131,35 @@ func (t *translation) workload(o *unstructured.Unstructured, queue string) error
 	t.templates(o)
 	t.alone(o)
 	return nil
+}
+
+// say has an object say what jobtree reads or, where the scheduler may not read such an object, what its pods are made
+// of.
+func (t *translation) say(o *unstructured.Unstructured, said map[string]string) {
+	if group.ReadsKnown(group.KeyOfObject(o.Object)) {
+		annotate(o.Object, said)
+		return
+	}
+	templates := group.TemplatesOf(o.Object)
+	for _, template := range templates {
+		annotate(template.Content, said)
+	}
+	if len(templates) == 0 && len(said) > 0 {
+		t.note(o, "the scheduler may not read it, as long as no administrator adds its kind to a ClusterRole with label "+
+			"%s/group-reader: \"true\": see that its pods, or their namespace, have annotation %s", rqv1.GroupName,
+			strings.Join(slices.Sorted(maps.Keys(said)), ", "))
+	}
+}
+
+// annotate adds annotations to an object, or to what pods are made of.
+func annotate(in map[string]any, with map[string]string) {
+	o := &unstructured.Unstructured{Object: in}
+	annotations := o.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	maps.Copy(annotations, with)
+	o.SetAnnotations(annotations)
 }
 
 // templates has jobtree place the pods that are made of an object's templates.

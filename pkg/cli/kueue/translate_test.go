@@ -43,6 +43,10 @@ func TestEveryKind(t *testing.T) {
 			"{suspend: true, components: [{template: {apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {template: " +
 			"" + pods +
 			"}}}]}}",
+		"a kind that the scheduler may not read": "{apiVersion: example.com/v1, kind: Farm, metadata: {name: f, " + queue +
+			"}, spec: {a: {template: " + pods + "}, b: {template: " + pods + "}}}",
+		"CronJob": "{apiVersion: batch/v1, kind: CronJob, metadata: {name: c, " + queue + "}, spec: {jobTemplate: {spec: " +
+			"{template: " + pods + "}}}}",
 		"Pod": "{apiVersion: v1, kind: Pod, metadata: {name: p, " + queue + "}, spec: {containers: [{name: c}]}}",
 		"a template with the label": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {template: " +
 			"{metadata: {" +
@@ -63,7 +67,10 @@ func TestEveryKind(t *testing.T) {
 				t.Errorf("%s: %s is left in\n%s", name, left, written)
 			}
 		}
-		if out[0].GetAnnotations()[rqv1.AnnotationOwner] != "org:a" {
+		pays := strings.Count(string(written), rqv1.AnnotationOwner+": org:a")
+		read := group.ReadsKnown(group.KeyOfObject(out[0].Object))
+		if read != (out[0].GetAnnotations()[rqv1.AnnotationOwner] == "org:a") ||
+			!read && pays != len(group.TemplatesOf(out[0].Object)) {
 			t.Errorf("%s: nobody pays:\n%s", name, written)
 		}
 		if n := strings.Count(string(written),

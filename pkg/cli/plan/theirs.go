@@ -10,6 +10,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +43,7 @@ func (p *planner) theirs(ctx context.Context, c client.Client, types []string, o
 	if err != nil {
 		return nil, err
 	}
+	rules.Reads = reads(ctx, c)
 	for _, object := range objects {
 		if o := (&unstructured.Unstructured{Object: object}); o.GetName() == "" && len(group.TemplatesOf(object)) > 0 {
 			return nil, session.Fail(session.ExitError, "%s %s*: metadata.generateName: a group of pods is known by a name: "+
@@ -87,6 +89,16 @@ func (p *planner) theirs(ctx context.Context, c client.Client, types []string, o
 		}
 	}
 	return out, nil
+}
+
+// reads returns what reports whether the scheduler may read an object: by its ClusterRole, or as that is installed for
+// who may not read it.
+func reads(ctx context.Context, c client.Client) func(group.Key) bool {
+	var role rbacv1.ClusterRole
+	if err := c.Get(ctx, client.ObjectKey{Name: group.ReaderRole}, &role); err != nil {
+		return group.ReadsKnown
+	}
+	return group.ReadsBy(role.Rules)
 }
 
 // runtimeThere reads what an object takes its pod template from.

@@ -7,10 +7,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
 	"github.com/davidlangworthy/jobtree/pkg/cli/session"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // written writes documents for -f.
@@ -56,6 +58,16 @@ apiVersion: batch/v1
 kind: Job
 metadata: {name: train, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
 spec: {parallelism: 3, suspend: true, template: {spec: ` + podSpec + `}}`
+	cronJob = `
+apiVersion: batch/v1
+kind: CronJob
+metadata: {name: evals, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
+spec: {jobTemplate: {spec: {template: {spec: ` + podSpec + `}}}}`
+	farm = `
+apiVersion: example.com/v1
+kind: Farm
+metadata: {name: farm, annotations: {rq.davidlangworthy.io/owner: "org:ai:rai"}}
+spec: {template: {spec: ` + podSpec + `}}`
 	unpaid = `
 apiVersion: v1
 kind: Pod
@@ -88,6 +100,14 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},
 		"nobody pays": {documents: []string{unpaid}, code: session.ExitError, told: []string{
 			"no owner is named to pay for the 8 GPUs of Pod/lone: add annotation rq.davidlangworthy.io/owner to Pod/lone"}},
+		"an owner that the scheduler does not read": {documents: []string{farm}, code: session.ExitError, told: []string{
+			"no owner is named to pay for the 8 GPUs", "what Farm/farm says does not count, since the scheduler may " +
+				"not read it"}},
+		"an owner that an administrator has it read": {documents: []string{farm}, spoil: func(s *clitest.Server) {
+			s.Set(&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: group.ReaderRole}, Rules: []rbacv1.PolicyRule{{
+				APIGroups: []string{"example.com"}, Resources: []string{"farms"}, Verbs: []string{"get"}}}})
+		}, told: []string{"now, with 8 GPUs"}},
+		"a CronJob": {documents: []string{cronJob}, told: []string{"now, with 8 GPUs"}},
 		"the namespace pays": {documents: []string{unpaid}, spoil: func(s *clitest.Server) {
 			s.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "rai",
 				Annotations: map[string]string{"rq.davidlangworthy.io/owner": "org:ai:rai"}}})

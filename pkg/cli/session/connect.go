@@ -4,6 +4,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +22,7 @@ const fieldManager = "kubectl-runs"
 var (
 	Ours  = newScheme(rqv1.AddToScheme)
 	known = newScheme(rqv1.AddToScheme, corev1.AddToScheme, authenticationv1.AddToScheme,
-		authorizationv1.AddToScheme, schedulingv1.AddToScheme)
+		authorizationv1.AddToScheme, rbacv1.AddToScheme, schedulingv1.AddToScheme)
 )
 
 func newScheme(adders ...func(*runtime.Scheme) error) *runtime.Scheme {
@@ -44,6 +45,7 @@ func resources() meta.RESTMapper {
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Pod"), meta.RESTScopeNamespace)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Node"), meta.RESTScopeRoot)
 	mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
+	mapper.Add(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"), meta.RESTScopeRoot)
 	mapper.Add(schedulingv1.SchemeGroupVersion.WithKind("PriorityClass"), meta.RESTScopeRoot)
 	mapper.Add(authenticationv1.SchemeGroupVersion.WithKind("SelfSubjectReview"), meta.RESTScopeRoot)
 	mapper.Add(authorizationv1.SchemeGroupVersion.WithKind("LocalSubjectAccessReview"), meta.RESTScopeNamespace)
