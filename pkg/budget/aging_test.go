@@ -73,7 +73,8 @@ func TestManyAreSettledBitByBit(t *testing.T) {
 	same(t, "spent", want, a.Spent(noon))
 }
 
-// TestKept holds what each Budget may keep against its rule: who has fewer keeps all, the others as many as one another.
+// TestKept holds what each Budget may keep against its rule: who has fewer keeps all, the others as many as one
+// another.
 func TestKept(t *testing.T) {
 	for name, test := range map[string]struct {
 		has         []int

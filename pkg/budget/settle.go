@@ -61,8 +61,8 @@ func (a *Accounts) Settle(budget string, through time.Time) ([]string, bool) {
 	return folded, true
 }
 
-// SettleBeyond folds the closed Leases of a Budget that are more than a number, those that ended first, if they ended by
-// an instant, and returns them: a portion of them, as Settle does.
+// SettleBeyond folds the closed Leases of a Budget that are more than a number, those that ended first, if they
+// ended by an instant, and returns them: a portion of them, as Settle does.
 func (a *Accounts) SettleBeyond(budget string, keep int, through time.Time) []string {
 	beyond := a.closedOf(budget) - keep
 	if beyond <= 0 {

@@ -15,9 +15,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/fence"
 )
 
-// presents is how often, at intervals of a second and of what the answers take, a process that leads asks to be taken for
-// the leader. An API server that has not heard of the election by then may never do so, and another process may be
-// connected to one that has.
+// presents is how often, at intervals of a second and of what the answers take, a process that leads asks to be
+// taken for the leader. An API server that has not heard of the election by then may never do so, and another
+// process may be connected to one that has.
 const presents = 20
 
 // readOnceLed reads the ledger as read does, again until it succeeds or the context ends, which is no error. It returns

@@ -174,16 +174,24 @@ func (s *site) tellLines(of *controlplane.Process, words ...string) {
 	}
 }
 
-// tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit.
+// tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit. Where
+// there are any, it logs what who plays them has said last.
 func (s *site) tellSilent(ctx context.Context) {
 	var renewed coordinationv1.LeaseList
 	if err := s.api.List(ctx, &renewed, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
 		s.t.Log(err)
 		return
 	}
+	silent := false
+	defer func() {
+		if silent && s.Kwok != nil {
+			s.t.Logf("kwok runs: %v\n%s", s.Kwok.Running(), s.Kwok.LogTail(20))
+		}
+	}()
 	for i := range renewed.Items {
 		at := renewed.Items[i].Spec.RenewTime
 		if at == nil || time.Since(at.Time) > 30*time.Second {
+			silent = true
 			s.t.Logf("the kubelet lease of node %s, one of %d, was renewed at %v", renewed.Items[i].Name, len(renewed.Items), at)
 		}
 	}
