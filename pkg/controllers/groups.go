@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -31,12 +30,14 @@ type groups struct {
 	watches *watches
 	// changed has a Run looked at.
 	changed func(types.NamespacedName, lane.Work)
-	queue   workqueue.TypedRateLimitingInterface[group.Key]
+	line    *groupLine
 	// decides says that groups are looked at: until then those that are over are forgotten as they go.
 	decides atomic.Bool
 
 	mu    sync.Mutex
 	known map[group.Key]*pods
+	// wait is how many of them have pods that wait.
+	wait int
 	// at are the groups of the pods that wait: pods may come to say that they are in another.
 	at map[types.UID]group.Key
 	// unseen are the groups of the pods that are ranked there.
@@ -83,8 +84,7 @@ type pods struct {
 
 func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.Work)) *groups {
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
-		queue: workqueue.NewTypedRateLimitingQueue(
-			workqueue.NewTypedItemExponentialFailureRateLimiter[group.Key](100*time.Millisecond, 30*time.Second)),
+		line:  newGroupLine(),
 		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{},
 		succeeds: map[types.UID]group.Key{}, makers: map[types.UID]*maker{}}
 }
@@ -124,7 +124,8 @@ func (g *groups) note(pod *corev1.Pod) {
 	if waits {
 		g.see(pod.UID)
 		of := g.of(key)
-		of.waiting[pod.UID], g.at[pod.UID] = pod, key
+		g.setWaiting(pod, key, true)
+		g.at[pod.UID] = key
 		g.waitsFor(pod, true)
 		of.seen = of.seen && (was || of.shape.Knows(pod)) // what has begun since may be for another Run
 	} else if waited && pod.DeletionTimestamp == nil { // its rank is in the group in which it has waited
@@ -145,7 +146,7 @@ func (g *groups) leave(pod *corev1.Pod, key group.Key) (before *corev1.Pod, was 
 	at, waited := g.at[pod.UID]
 	if waited {
 		before = g.of(at).waiting[pod.UID]
-		delete(g.of(at).waiting, pod.UID)
+		g.setWaiting(before, at, false)
 		delete(g.at, pod.UID)
 		g.waitsFor(before, false)
 		g.tidy(at)
@@ -154,6 +155,22 @@ func (g *groups) leave(pod *corev1.Pod, key group.Key) (before *corev1.Pod, was 
 		g.again(at)
 	}
 	return before, waited && at == key
+}
+
+// setWaiting notes that a pod waits in a group, or no more. The lock is held.
+func (g *groups) setWaiting(pod *corev1.Pod, key group.Key, waits bool) {
+	of := g.of(key)
+	if len(of.waiting) > 0 {
+		g.wait--
+	}
+	if waits {
+		of.waiting[pod.UID] = pod
+	} else {
+		delete(of.waiting, pod.UID)
+	}
+	if len(of.waiting) > 0 {
+		g.wait++
+	}
 }
 
 // see notes that a pod's rank is seen, or that it has none. The lock is held.
@@ -309,8 +326,16 @@ func (g *groups) decide(pods []*corev1.Pod, as book.Stranger) {
 // again has a group looked at soon: pods of one come together.
 func (g *groups) again(key group.Key) {
 	if g.decides.Load() {
-		g.queue.AddAfter(key, debounce)
+		g.line.add(key, g.workOn(key), debounce)
 	}
+}
+
+// workOn returns what there is to do for a group: those that have begun go before those that have not.
+func (g *groups) workOn(key group.Key) lane.Work {
+	if g.runOf(key) != nil {
+		return lane.End
+	}
+	return lane.Begin
 }
 
 // offers returns the pods that a Run could give ranks to, and how its group has ended. While a pod is not seen with the

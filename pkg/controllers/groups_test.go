@@ -292,7 +292,7 @@ func TestAStandbyForgetsGroups(t *testing.T) {
 		t.Errorf("a standby knows %d groups", len(g.groups.known))
 	}
 	g.groups.begin()
-	if key, _ := g.groups.queue.Get(); key != group.Of(waits).Key {
+	if key, _ := g.groups.line.next(); key != group.Of(waits).Key {
 		t.Errorf("it looks at %s", key)
 	}
 }

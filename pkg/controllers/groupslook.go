@@ -178,12 +178,12 @@ func (g *groups) keep(v *view) {
 	}
 }
 
-// rest returns when to look again at a group that waits for what nobody tells of: the more groups there are the later,
-// so that who makes many which nobody pays for has no more read than that.
+// rest returns when to look again at a group that waits for what nobody tells of: the more groups wait the later, so
+// that who makes many which nobody pays for has no more read than that.
 func (g *groups) rest() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(groupRest, time.Duration(len(g.known))*groupPace)
+	return max(groupRest, time.Duration(g.wait)*groupPace)
 }
 
 // serve has a Run that stands for a group get pods of it.

@@ -142,9 +142,9 @@ func (g *groups) succeed(run *rqv1.Run, v *view) bool {
 	for _, key := range g.vacancies(by) {
 		if key != v.Key && g.alike(key, v) {
 			g.mu.Lock()
-			delete(g.of(v.Key).waiting, pod.UID)
+			g.setWaiting(pod, v.Key, false)
 			g.succeeds[pod.UID], g.at[pod.UID] = key, key
-			g.of(key).waiting[pod.UID] = pod
+			g.setWaiting(pod, key, true)
 			delete(g.makes(by).vacant, key)
 			g.mu.Unlock()
 			g.again(key)

@@ -30,10 +30,10 @@ const podPace = 100 * time.Microsecond
 func (g *groups) work(ctx context.Context) {
 	go func() {
 		<-ctx.Done()
-		g.queue.ShutDown()
+		g.line.shutDown()
 	}()
 	for {
-		key, shutdown := g.queue.Get()
+		key, shutdown := g.line.next()
 		if shutdown {
 			return
 		}
@@ -45,13 +45,13 @@ func (g *groups) work(ctx context.Context) {
 		switch {
 		case err != nil:
 			klog.FromContext(ctx).V(2).Info("Retrying a group", "group", key, "err", err)
-			g.queue.AddRateLimited(key)
+			g.line.again(key, g.workOn(key))
 		default:
-			g.queue.Forget(key)
+			g.line.forget(key)
 		}
 		if after > 0 {
-			g.queue.AddAfter(key, after)
+			g.line.add(key, g.workOn(key), after)
 		}
-		g.queue.Done(key)
+		g.line.done(key)
 	}
 }

@@ -26,16 +26,17 @@ type lanes struct {
 	// busy are the Runs that are worked on, with what else came up for them meanwhile.
 	busy map[types.NamespacedName][]lane.Work
 	// shares says who has the workers of a lane.
-	shares map[lane.Lane]*shares
+	shares map[lane.Lane]*shares[types.NamespacedName]
 }
 
 // newLanes returns lanes without Runs. How long a Run that fails rests is counted for the Run, whatever its lane.
 func newLanes() *lanes {
-	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{}, shares: map[lane.Lane]*shares{}}
+	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{},
+		shares: map[lane.Lane]*shares[types.NamespacedName]{}}
 	rests := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second)
 	for _, l := range lane.All {
 		q.lines[l] = priorityqueue.New("", func(o *priorityqueue.Opts[types.NamespacedName]) { o.RateLimiter = rests })
-		q.shares[l] = newShares(l.Workers())
+		q.shares[l] = newShares[types.NamespacedName](l.Workers())
 	}
 	return q
 }
@@ -81,7 +82,7 @@ func (q *lanes) take(run types.NamespacedName, work lane.Work) bool {
 		}
 		return false
 	}
-	if !q.shares[work.Lane()].take(run, work) {
+	if !q.shares[work.Lane()].take(run.Namespace, run, work) {
 		return false
 	}
 	q.busy[run] = nil
@@ -93,14 +94,14 @@ func (q *lanes) done(run types.NamespacedName, work lane.Work) {
 	q.mu.Lock()
 	besides := q.busy[run]
 	delete(q.busy, run)
-	back := q.shares[work.Lane()].done(run)
+	back := q.shares[work.Lane()].done(run.Namespace)
 	q.mu.Unlock()
 	q.lines[work.Lane()].Done(run)
 	for _, other := range besides {
 		q.put(run, other, priorityqueue.AddOpts{})
 	}
 	for _, other := range back {
-		q.put(other.run, other.work, priorityqueue.AddOpts{})
+		q.put(other.key, other.work, priorityqueue.AddOpts{})
 	}
 }
 

@@ -196,16 +196,16 @@ func TestASlowNamespaceStopsNoOther(t *testing.T) {
 
 // TestWhoStandsAsideComesByWork that goes first, then in order.
 func TestWhoStandsAsideComesByWork(t *testing.T) {
-	s := newShares(2)
-	s.take(runNamed("slow"), lane.End)
+	s := newShares[string](2)
+	s.take("ns", "slow", lane.End)
 	for _, name := range []string{"a", "b", "c", "a"} {
-		s.take(runNamed(name), lane.End)
+		s.take("ns", name, lane.End)
 	}
-	s.take(runNamed("c"), lane.Cut)
+	s.take("ns", "c", lane.Cut)
 	var got []string
-	for next := s.done(runNamed("slow")); len(next) > 0; next = s.done(next[0].run) {
-		got = append(got, next[0].run.Name)
-		s.take(next[0].run, next[0].work)
+	for next := s.done("ns"); len(next) > 0; next = s.done("ns") {
+		got = append(got, next[0].key)
+		s.take("ns", next[0].key, next[0].work)
 	}
 	if want := []string{"c", "a", "b"}; !cmp.Equal(got, want) || s.waiting() > 0 || s.idle != 2 {
 		t.Errorf("they come %v, want %v; %d stand aside, %d workers idle", got, want, s.waiting(), s.idle)

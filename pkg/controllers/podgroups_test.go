@@ -6,7 +6,6 @@ import (
 	"maps"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
@@ -14,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -281,7 +280,8 @@ func TestAPodIsToldAnew(t *testing.T) {
 	pod := inGroup("a", "")
 	g.groups.note(pod)
 	g.want("it is new", pod, "create")
-	g.groups.queue = &noted{TypedRateLimitingInterface: g.groups.queue}
+	line := &noted{PriorityQueue: g.groups.line.PriorityQueue}
+	g.groups.line.PriorityQueue = line
 	run := g.run()
 	for _, c := range []struct {
 		phase   rqv1.RunPhase
@@ -289,10 +289,10 @@ func TestAPodIsToldAnew(t *testing.T) {
 		again   bool
 	}{{rqv1.RunPending, "short by 8", true}, {rqv1.RunPending, "short by 8", false},
 		{rqv1.RunPending, "short by 4", true}, {rqv1.RunRunning, "it runs", true}, {rqv1.RunRunning, "7 of 8 ready", false}} {
-		before := g.groups.queue.(*noted).added
+		before := line.added
 		run.Status = rqv1.RunStatus{Phase: c.phase, Message: c.message}
 		g.groups.ran(run)
-		if again := g.groups.queue.(*noted).added > before; again != c.again {
+		if again := line.added > before; again != c.again {
 			t.Errorf("once its Run says %q its group is looked at: %v", c.message, again)
 		}
 	}
@@ -302,20 +302,20 @@ func TestAPodIsToldAnew(t *testing.T) {
 	run.Status.Phase = rqv1.RunPending
 	g.groups.ran(run)
 	g.groups.note(ranked)
-	before := g.groups.queue.(*noted).added
+	before := line.added
 	run.Status.Message = "short by 2"
-	if g.groups.ran(run); g.groups.queue.(*noted).added > before {
+	if g.groups.ran(run); line.added > before {
 		t.Error("all pods have ranks, and are told by these; their group is looked at")
 	}
 }
 
 // noted counts how often groups are to be looked at.
 type noted struct {
-	workqueue.TypedRateLimitingInterface[group.Key]
+	priorityqueue.PriorityQueue[group.Key]
 	added int
 }
 
-func (n *noted) AddAfter(group.Key, time.Duration) { n.added++ }
+func (n *noted) AddWithOpts(priorityqueue.AddOpts, ...group.Key) { n.added++ }
 
 // TestPodsOfAFormerRun are none of the one that follows it under its name: they take their time to go, and the group is
 // read until it starts all the same, by its own pods alone.

@@ -66,7 +66,7 @@ var Alerts = []Alert{
 		Expr:    `max(jobtree_records_unstored) > 0`,
 		Summary: "The records of {{ $value }} Budgets cannot be stored: their closed GPU leases pile up."},
 	{Name: "JobtreeLedgerCrowded", For: "30m", Severity: Warning, Runbook: "too-many-closed-leases",
-		Expr:    `max(jobtree_closed_leases) > 1.1 * max(jobtree_closed_leases_limit)`,
+		Expr: `max(jobtree_closed_leases) > 1.1 * max(jobtree_closed_leases_limit)`,
 		Summary: "The ledger keeps {{ $value }} closed GPU leases, more than its limit: a new leader takes " +
 			"long to read them."},
 	{Name: "JobtreeHistoryShortened", For: "0m", Severity: Notice, Runbook: "too-many-closed-leases",
