@@ -156,8 +156,8 @@ func TestDevicesThatAreAwayForAMoment(t *testing.T) {
 	})
 }
 
-// TestThePodSizeThatIsPaid asks what would happen to a Run that is paid for on small nodes alone, has it wait for another
-// there, and has these nodes come to be paid for no more: what is foretold is what becomes of it.
+// TestThePodSizeThatIsPaid asks what would happen to a Run that is paid for on small nodes alone, has it wait for
+// another there, and has these nodes come to be paid for no more: what is foretold is what becomes of it.
 func TestThePodSizeThatIsPaid(t *testing.T) {
 	tell(t, func(w *world) {
 		w.addNode("n0", "d0")

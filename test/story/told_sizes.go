@@ -172,8 +172,8 @@ func sizePaidByTwo(s *Teller) {
 	s.Funded("both", 12, s.Pay("lender", 4, "sponsor"))
 }
 
-// sizePaidLater has Runs that wait until Budgets are edited: one has no pod, and gets such as are paid for then; another
-// has one of a size that is paid for nowhere, and gets others.
+// sizePaidLater has Runs that wait until Budgets are edited: one has no pod, and gets such as are paid for then;
+// another has one of a size that is paid for nowhere, and gets others.
 func sizePaidLater(s *Teller) {
 	s.Nodes("large", 2, Labelled("pool", "large"))
 	s.Nodes("small", 8, WithGPUs(4), Labelled("pool", "small"))
