@@ -72,9 +72,9 @@ type QueuePlace struct {
 }
 
 // past reports whether a place is so far from another, in Runs ahead, that people are told: it is written a few times
-// only while a Run comes from the end of a long line to its head.
+// only while a Run comes from the end of a long line to its head. That anybody is ahead is told always.
 func (p *QueuePlace) past(ahead int) bool {
-	return ahead != p.Ahead && (p.swapped || 4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
+	return ahead != p.Ahead && (p.swapped || p.Ahead == 0 || 4*ahead <= 3*p.Ahead || 4*ahead >= 5*p.Ahead+4*dated)
 }
 
 // dated is how many of the Runs that wait for the same of a GPU type are forecast, the oldest: a date further back

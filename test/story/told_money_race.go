@@ -69,7 +69,7 @@ func raceUnderACap(s *Teller) {
 // raceForMoney creates many Runs at once for the last GPUs that are paid for, of which there is room for all: exactly
 // as many start as fit, and never one GPU over; the others wait, and start when some of the first are deleted.
 func raceForMoney(s *Teller, borrower func(int) string, lender, limit string) {
-	s.Nodes("d", 4, WithGPUs(128))
+	s.Nodes("d", 1, WithGPUs(128))
 	for i := range racers {
 		changes := []RunChange{s.By(borrower(i)), InPods(racerGPUs)}
 		if lender != "" {

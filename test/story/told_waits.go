@@ -3,6 +3,7 @@ package story
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,7 @@ func waitStories() (all []Story) {
 	return append(all,
 		Story{Name: "either-fits-and-both-do-not", Play: eitherFits},
 		Story{Name: "long-line", Play: longLine},
+		Story{Name: "back-in-line", Play: backInLine},
 		Story{Name: "pods-of-a-waiting-run", Play: podsOfAWaitingRun},
 		Story{Name: "early-room", Play: earlyRoom},
 		Story{Name: "suspended-before-it-starts", Play: suspendedBeforeItStarts},
@@ -167,6 +169,33 @@ func longLine(s *Teller) {
 		s.Remove(name(i))
 	}
 	s.Until("dates of all", func() error { return dated(8, 39, true) })
+}
+
+// backInLine has a Run that runs lose a node and wait for another: whoever has no date, and was the first in line, is
+// told that somebody is ahead of it again, and that nobody is once that Run is gone.
+func backInLine(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Fund("", Envelope("all", 16, unshared))
+	s.Fund("spent", Envelope("all", 16, unshared, func(e *rqv1.Envelope) { e.MaxGPUHours = new(int64(1)) }))
+	s.Submit("old", 16, InPods(8), Checkpointed(time.Hour))
+	s.Says("old", rqv1.RunRunning, "bound 16 GPUs")
+	s.Submit("young", 16, s.By("spent"), InPods(8))
+	ahead := func(want int32, says bool) {
+		s.Until(fmt.Sprintf("young is to be told of %d ahead", want), func() error {
+			is := s.Run("young").Status
+			if is.Queue == nil {
+				return fmt.Errorf("it has no place in line: %s", is.Message)
+			}
+			return differs([]any{want, says},
+				[]any{is.Queue.Ahead, strings.Contains(is.Message, "other Runs ahead of it wait")})
+		})
+	}
+	ahead(0, false)
+	s.Lose("d0-0")
+	s.Says("old", rqv1.RunPending, "short by 8")
+	ahead(1, true)
+	s.Remove("old")
+	ahead(0, false)
 }
 
 // podsOfAWaitingRun counts the pods of a Run of four: none while its money is in use, its leader's while only GPUs are
