@@ -108,7 +108,7 @@ func TestPodGroupsAreWatched(t *testing.T) {
 	g.looksAt("a")
 	cancel()
 	<-ended
-	if n := g.groups.queue.Len(); n != 0 {
+	if n := g.groups.line.Len(); n != 0 {
 		t.Errorf("%d groups more are looked at", n)
 	}
 }
@@ -137,9 +137,9 @@ func (g *grouped) soon(what string, is func() bool) {
 // looksAt awaits that the PodGroup of a name, and no other, is looked at.
 func (g *grouped) looksAt(name string) {
 	g.t.Helper()
-	g.soon("PodGroup "+name+" is looked at", func() bool { return g.groups.queue.Len() > 0 })
-	key, _ := g.groups.queue.Get()
-	g.groups.queue.Done(key)
+	g.soon("PodGroup "+name+" is looked at", func() bool { return g.groups.line.Len() > 0 })
+	key, _ := g.groups.line.next()
+	g.groups.line.done(key)
 	if want := (group.Key{Namespace: "ns", API: coscheduling.Group, Kind: "PodGroup", Name: name}); key != want {
 		g.t.Errorf("%v is looked at, want %v", key, want)
 	}
