@@ -70,6 +70,40 @@ func TestAGroupThatGetsMorePods(t *testing.T) {
 	}
 }
 
+// TestAGroupThatItsPodsNameGetsMorePods: a Deployment whose template names the group makes the next pod before one goes,
+// and the Run grows by it. Pods that nobody controls are too many.
+func TestAGroupThatItsPodsNameGetsMorePods(t *testing.T) {
+	for _, controls := range []bool{true, false} {
+		g := newGrouped(t)
+		g.named("o")
+		var pods []*corev1.Pod
+		for _, name := range []string{"a", "b", "c"} {
+			pod := foreign(name, "8")
+			if controls {
+				pod = madeBy("apps/v1", "ReplicaSet", name, g.clock.Now())
+			}
+			pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "2"}
+			pods = append(pods, pod)
+		}
+		g.groups.note(pods[0])
+		g.groups.note(pods[1])
+		g.want("it is whole", pods[0], "create")
+		g.runsWith(pods[0], pods[1])
+		g.want("it runs", pods[0])
+		g.groups.note(pods[2])
+		if !controls {
+			g.want("another has come", pods[0])
+			continue
+		}
+		g.want("another has come", pods[0], "patch")
+		want := &rqv1.RunMalleable{MinTotalGPUs: 16, MaxTotalGPUs: 24, StepGPUs: 8, DesiredTotalGPUs: ptr.To[int32](24)}
+		if diff := cmp.Diff(want, g.run().Spec.Malleable); diff != "" {
+			t.Errorf("the Run's widths (-want +got):\n%s", diff)
+		}
+		g.want("nothing is new", pods[0])
+	}
+}
+
 // TestARunThatMayNotBeWidened stays as it is, and its group goes on.
 func TestARunThatMayNotBeWidened(t *testing.T) {
 	g, a := runningGangOf2(t)

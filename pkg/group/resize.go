@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -32,7 +33,8 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 	is := Width{run.Spec.Resources.TotalGPUs, run.Spec.Malleable}
 	var to *Width
 	switch {
-	case !Counts(o.Key) || o.Object == nil || run.Spec.Resources.GPUsPerPod == nil:
+	case run.Spec.Resources.GPUsPerPod == nil:
+	case !(Counts(o.Key) && o.Object != nil) && !grows(o, run.Status.Phase):
 	case run.Status.Phase == rqv1.RunRunning:
 		live := o.live() // others get the ranks of those that have ended
 		s, has := ShapeOf(live), 0
@@ -44,7 +46,8 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 		}
 		// What is asked for and has no pods yet keeps no room from others.
 		ranks := max(has, min(s.Ranks, int(run.Spec.Desired() / *run.Spec.Resources.GPUsPerPod)))
-		to = WidthFor(&run.Spec, min(s.Ranks, ranks), len(s.parts) > 0, members)
+		all := len(s.parts) > 0 || o.Key.API == "" && sizeOf(membersOf(live)) > 0
+		to = WidthFor(&run.Spec, min(s.Ranks, ranks), all, members)
 	case run.Status.Phase == rqv1.RunPending:
 		d := Derive(o)
 		if total := run.Spec.Resources.TotalGPUs; d.Spec != nil && d.Spec.Resources.TotalGPUs > total {
@@ -61,6 +64,15 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 		return nil
 	}
 	return to
+}
+
+// grows reports whether a group that its pods name follows how many of them there are: a controller makes them, such as
+// a Deployment's, which makes the next before one goes. One that has been cut does so if they say how many there are to
+// be.
+func grows(o *Observed, phase rqv1.RunPhase) bool {
+	members := membersOf(o)
+	return o.Key.Kind == kindGroup && o.Key.API == "" && (phase == rqv1.RunRunning || sizeOf(members) > 0) &&
+		!slices.ContainsFunc(members, func(m member) bool { return metav1.GetControllerOfNoCopy(m.pod) == nil })
 }
 
 // live returns a group with those of its pods that have not ended.
