@@ -174,8 +174,8 @@ func (s *site) tellLines(of *controlplane.Process, words ...string) {
 	}
 }
 
-// tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit. Where
-// there are any, it logs what who plays them has said last.
+// tellSilent logs whose kubelets have been silent for long, on the whole cluster: they count against nodeLossLimit. If
+// any have, it logs what kwok has said last, which plays them.
 func (s *site) tellSilent(ctx context.Context) {
 	var renewed coordinationv1.LeaseList
 	if err := s.api.List(ctx, &renewed, client.InNamespace(corev1.NamespaceNodeLease)); err != nil {
