@@ -104,6 +104,7 @@ func TestKeptPodsGoOnBeingPaid(t *testing.T) {
 	}
 	same(t, "offers", []string{"low/e own 1", "shut/e sibling 1", "hidden/e sibling 1", "org/e ancestor 0",
 		"lender/e sponsor 2", "gone/e sponsor 1"}, got)
+	same(t, "whether the one that is gone comes after the sponsors", true, c.Offers[5].Step > c.Offers[4].Step)
 	same(t, "payable, the lender and the one that is gone within what may be borrowed", 20, c.Payable())
 	_, alone := c.BorrowLimit(32)
 	same(t, "whether the borrow limit is all that keeps 32 from being paid for", true, alone)

@@ -102,6 +102,17 @@ func TestFamilyFollowsEdits(t *testing.T) {
 	same(t, "without a parent", []string{"own [a]"}, kin(a, "a"))
 }
 
+// Owners that have no Budget are anybody's to name: not all that were ever named are remembered.
+func TestOwnersWithoutABudgetAreForgotten(t *testing.T) {
+	a := accountsOf(flat("a", "a", 1))
+	for i := range 2 * mostStrangers {
+		a.related().steps(rqv1.Owner(fmt.Sprintf("x%d", i)))
+	}
+	if known := len(a.related().kin); known > mostStrangers+1 {
+		t.Errorf("%d owners are remembered", known)
+	}
+}
+
 func TestAdmits(t *testing.T) {
 	for _, tc := range []struct {
 		entry    rqv1.ACLEntry

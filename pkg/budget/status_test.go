@@ -32,6 +32,16 @@ func lender() (*Accounts, *rqv1.Budget) {
 	return a, b
 }
 
+// An envelope that a Budget has no more is told of for as long as it pays for something.
+func TestAnEnvelopeThatIsGoneAndPaysForNothing(t *testing.T) {
+	b := flat("b", "org:a", 8)
+	a := accountsOf(b)
+	a.Open("ns/x", held(Key{"b", "gone"}, "org:a", rqv1.RelationOwn, rqv1.RoleActive, 4))
+	same(t, "envelopes, one of which is gone and pays", 2, len(a.Status(b, noon).Envelopes))
+	a.Close("ns/x", noon)
+	same(t, "envelopes, once it pays for nothing", 1, len(a.Status(b, noon).Envelopes))
+}
+
 func TestStatus(t *testing.T) {
 	a, b := lender()
 	want := rqv1.BudgetStatus{

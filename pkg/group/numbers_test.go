@@ -38,6 +38,8 @@ func TestNoNumberOverflows(t *testing.T) {
 		"group-gpus":           {pods(8, rqv1.AnnotationGroupGPUs+"!", "9223372036854775808"), "{}", noNumber},
 		"min-width":            {pods(8, rqv1.AnnotationMinWidth+"!", "4294967304"), "{}", noNumber},
 		"spares":               {pods(8, rqv1.AnnotationSpares+"!", "18446744073709551624"), "{}", noNumber},
+		"a group of none":      {pods(8, rqv1.AnnotationGroupGPUs+"!", "0"), "{}", noNumber},
+		"spares in words":      {pods(8, rqv1.AnnotationSpares+"!", "some"), "{}", noNumber},
 		"max-duration":         {pods(8, rqv1.AnnotationMaxDuration+"!", "99999999999h"), "{}", "max-duration"},
 		"minCount": {[]*corev1.Pod{ofGang("p", 8)},
 			"{kind: PodGroup, spec: {schedulingPolicy: {gang: {minCount: 4611686018427387904}}}}", tooMany},

@@ -18,6 +18,16 @@ func rankOf(index int) *corev1.Pod {
 		strconv.Itoa(index), rqv1.LabelRole, string(rqv1.RoleActive), rqv1.LabelSource, string(rqv1.SourcePods))
 }
 
+// A pod whose index is above those of its group is none of its ranks.
+func TestAnIndexAboveTheRanks(t *testing.T) {
+	for index, want := range []int{0, 1, -1, -1} {
+		pod := podOf("p", 8, "batch.kubernetes.io/job-name", "job", labelCompletion, strconv.Itoa(index))
+		if got := (&Shape{Ranks: 2}).Rank(pod); got != want {
+			t.Errorf("of two ranks the pod of index %d has rank %d, want %d", index, got, want)
+		}
+	}
+}
+
 // TestWidthFor: a Run keeps what it started with, may grow by as many pods as there are more, and narrows as far as
 // those that its group has no more are gone.
 func TestWidthFor(t *testing.T) {

@@ -169,7 +169,7 @@ func TestAForgedPaymentIsFound(t *testing.T) {
 		"and cut all the same": {func(r *rqv1.Reservation) {
 			top := run("a", "top")
 			r.Status.Cuts = append(r.Status.Cuts, rqv1.Cut{Run: top.Run, UID: top.UID, Action: rqv1.CutLottery, GPUs: 8})
-		}, "although others are said to pay"},
+		}, "Draw 1 is ns-a/top, which is cut although others are said to pay"},
 		"twice by one": {func(r *rqv1.Reservation) {
 			d := &r.Status.Lottery.Draws[0]
 			d.PaidBy = append(d.PaidBy, d.PaidBy...)
