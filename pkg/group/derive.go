@@ -106,6 +106,11 @@ func Derive(o *Observed) Derived {
 			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
 		return out
 	}
+	if o.Key.Alone() {
+		if out.Problem = Unserved(members[0].pod); out.Problem != "" {
+			return out
+		}
+	}
 	if shape.mixed != "" {
 		out.Problem = fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
 		return out
