@@ -45,7 +45,7 @@ type groups struct {
 	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others. makers
 	// are the controllers of such.
 	succeeds map[types.UID]group.Key
-	makers   map[types.UID]*maker
+	makers   map[makerID]*maker
 }
 
 // pods are those of a group.
@@ -63,6 +63,8 @@ type pods struct {
 	seen  bool
 	// past says that the Run which stands for the group is complete, and that those that wait are for another.
 	past bool
+	// maker is the controller that makes the pods of a group of one, as its Run says that has not ended.
+	maker makerID
 	// run stands for the group, phase is what that had come to when the group was looked at last, and started says that it
 	// has run.
 	run     types.UID
@@ -86,7 +88,7 @@ func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.W
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
 		line:  newGroupLine(),
 		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{},
-		succeeds: map[types.UID]group.Key{}, makers: map[types.UID]*maker{}}
+		succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
 }
 
 // follow notes what informers are told of pods and of Runs.
@@ -179,6 +181,17 @@ func (g *groups) see(uid types.UID) {
 		delete(of.ranked, uid)
 	}
 	delete(g.unseen, uid)
+}
+
+// unseenOf reports whether a pod of a group has been given a rank and is not seen with it. The lock is held.
+func (g *groups) unseenOf(of *pods) bool {
+	for uid, key := range of.ranked {
+		if o, there, err := g.watches.pods.GetStore().GetByKey(key); err != nil || !there || o.(*corev1.Pod).UID != uid {
+			return true
+		}
+		g.see(uid)
+	}
+	return false
 }
 
 // gated reports whether something else is to happen before a pod is placed: no gang waits for it, let alone that others
@@ -330,12 +343,16 @@ func (g *groups) again(key group.Key) {
 	}
 }
 
-// workOn returns what there is to do for a group: those that have begun go before those that have not.
+// workOn returns what there is to do for a group of which something is told: those that have begun go before those that
+// have not, and what has ended goes last.
 func (g *groups) workOn(key group.Key) lane.Work {
-	if g.runOf(key) != nil {
-		return lane.End
+	switch run := g.runOf(key); {
+	case run == nil:
+		return lane.Begin
+	case run.Ended():
+		return lane.Expire
 	}
-	return lane.Begin
+	return lane.End
 }
 
 // offers returns the pods that a Run could give ranks to, and how its group has ended. While a pod is not seen with the
@@ -351,11 +368,8 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	if of.past {
 		return nil, of.end
 	}
-	for uid, key := range of.ranked {
-		if o, there, err := g.watches.pods.GetStore().GetByKey(key); err != nil || !there || o.(*corev1.Pod).UID != uid {
-			return nil, of.end
-		}
-		g.see(uid)
+	if g.unseenOf(of) {
+		return nil, of.end
 	}
 	var waiting []*corev1.Pod
 	for _, pod := range of.waiting {

@@ -185,15 +185,73 @@ func TestAPlaceThatItsControllerLeaves(t *testing.T) {
 			}
 			g.groups.client = &withObject{WithWatch: g.groups.client, is: object.Object}
 			g.lost(was)
-			g.want("its pod is gone", was, test.want...)
+			g.want("its pod is gone", was)
+			g.clock.Step(settles)
+			g.want("it has been gone for a moment", was, test.want...)
 		})
+	}
+}
+
+// TestAPlaceWhoseNextPodIsThereIsKept: that one waits, and has not been looked at yet.
+func TestAPlaceWhoseNextPodIsThereIsKept(t *testing.T) {
+	g, was := runsAlone(t, "apps/v1", "ReplicaSet")
+	g.groups.client = &withObject{WithWatch: g.groups.client, is: map[string]any{"apiVersion": "apps/v1",
+		"kind": "ReplicaSet", "metadata": map[string]any{"namespace": "ns", "name": "web", "uid": "maker"},
+		"spec": map[string]any{"replicas": int64(1)}}}
+	g.lost(was)
+	is := madeBy("apps/v1", "ReplicaSet", "web-b", g.clock.Now())
+	g.groups.note(is)
+	for range 3 {
+		g.want("its pod is gone", was)
+		g.clock.Step(settles)
+	}
+	g.want("the next is looked at", is)
+	if at := g.at(is); at != "Pod/web-a" {
+		t.Errorf("the next pod is in group %s", at)
+	}
+}
+
+// TestAPlaceIsTakenOnce: of two pods that come for it one has it, as long as it waits, as its rank is not seen, and as
+// it has changed since it was looked at; a pod of another namespace may name any controller.
+func TestAPlaceIsTakenOnce(t *testing.T) {
+	g, was := runsAlone(t, "apps/v1", "ReplicaSet")
+	g.lost(was)
+	place, by := group.Of(was).Key, makerID{"ns", "maker"}
+	one, two := madeBy("apps/v1", "ReplicaSet", "web-b", g.clock.Now()), madeBy("apps/v1", "ReplicaSet", "web-c", g.clock.Now())
+	strange := madeBy("apps/v1", "ReplicaSet", "web-d", g.clock.Now())
+	strange.Namespace = "elsewhere"
+	for _, pod := range []*corev1.Pod{one, two, strange} {
+		g.groups.note(pod)
+	}
+	moves := func(pod *corev1.Pod) bool {
+		return g.groups.moves(pod, group.Of(pod).Key, place, makerID{pod.Namespace, "maker"})
+	}
+	if moves(strange) {
+		t.Error("a pod of another namespace has the place")
+	}
+	gone := madeBy("apps/v1", "ReplicaSet", "web-e", g.clock.Now())
+	if moves(gone) {
+		t.Error("a pod that is gone has the place")
+	}
+	if !moves(one) || moves(two) {
+		t.Error("it is not the first alone that has the place")
+	}
+	if places := g.groups.vacancies(by); len(places) != 0 {
+		t.Errorf("free are %v", places)
+	}
+	ranked := one.DeepCopy()
+	ranked.Labels = map[string]string{rqv1.LabelRun: g.run().Name, rqv1.LabelSource: string(rqv1.SourcePods)}
+	g.groups.note(ranked)
+	g.groups.vacate(place)
+	if places := g.groups.vacancies(by); len(places) != 0 || moves(two) {
+		t.Errorf("before its rank is seen free are %v", places)
 	}
 }
 
 // TestPlacesThatAControllerLeaves are as many as it has too many: the last ones.
 func TestPlacesThatAControllerLeaves(t *testing.T) {
 	of := func(name string) group.Key { return group.Key{Namespace: "ns", Kind: "Pod", Name: name} }
-	in := &maker{runs: map[group.Key]bool{}, vacant: map[group.Key]bool{of("web-1"): true, of("web-10"): true}}
+	in := &maker{runs: map[group.Key]bool{}, vacant: map[group.Key]int{of("web-1"): 1, of("web-10"): 1}}
 	for _, name := range []string{"web-0", "web-1", "web-2", "web-10"} {
 		in.runs[of(name)] = true
 	}

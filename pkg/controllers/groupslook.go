@@ -359,7 +359,9 @@ func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	case v.problem != "":
 		return g.rest()
 	case run.Status.Phase != rqv1.RunRunning:
-		return groupPending
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return max(groupPending, time.Duration(g.wait)*groupPace)
 	}
 	return 0
 }

@@ -75,7 +75,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 		next = metav1.GetControllerOfNoCopy(pods[0])
 	case o.Object != nil:
 		next = metav1.GetControllerOf(above)
-	case run != nil && makerOf(run) != "":
+	case run != nil && makerOf(run) != (makerID{}):
 		next = &run.OwnerReferences[0]
 	}
 	for range mostAbove {
@@ -101,7 +101,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
 		}
 		o.Above = append(o.Above, said(object))
-		if key.Alone() && o.Maker == nil && object.GetUID() == next.UID {
+		if key.Alone() && len(o.Above) == 1 && object.GetUID() == next.UID {
 			o.Maker = object.Object
 		}
 		next = metav1.GetControllerOf(object)

@@ -63,9 +63,8 @@ func outdated(run *rqv1.Run, o *group.Observed) bool {
 }
 
 // await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
-// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it, and so does one
-// whose controller asks for fewer pods. One that has
-// ended stays as a record.
+// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. So does, after a
+// moment, one whose controller asks for fewer pods. One that has ended stays as a record.
 func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
 	if run.Ended() {
 		return 0, nil
@@ -79,6 +78,9 @@ func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	left := of.empty.Add(g.deadline).Sub(now)
 	g.mu.Unlock()
 	if left > 0 && !v.left && group.Suspended(v.Object) == "" {
+		if v.Maker != nil {
+			left = min(left, settles)
+		}
 		return left, nil
 	}
 	return 0, g.deleteRun(ctx, run)

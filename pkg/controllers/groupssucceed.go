@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,22 +18,36 @@ import (
 
 // maker is what is known of a controller whose pods are groups of their own.
 type maker struct {
-	// runs are those groups of it that have a Run which has not ended, and vacant those of them that may have no pod.
-	runs, vacant map[group.Key]bool
-	// waiting are its pods that wait.
+	// runs are those groups of it that have a Run which has not ended, and vacant those of them that may have no pod, each
+	// with the number of times that this was noted.
+	runs   map[group.Key]bool
+	vacant map[group.Key]int
+	// waiting are its pods that wait. Young are those that may be for the place of another, by when they came: some may wait
+	// no more.
 	waiting map[types.UID]*corev1.Pod
+	young   []*corev1.Pod
 }
 
 // recent is how long after a pod has been made the one may be heard of to go that it replaces.
 const recent = 5 * time.Second
 
-// makerOf returns the controller that makes the pods of a Run which stands for a group of one; empty where none does.
-func makerOf(run *rqv1.Run) types.UID {
+// settles is for how long a place is for nobody before it is given up: the pod that is to have it may be about to be
+// made, or seen.
+const settles = 2 * time.Second
+
+// makerID names a controller: anybody can name one of another namespace as that of their own pods.
+type makerID struct {
+	namespace string
+	uid       types.UID
+}
+
+// makerOf returns the controller that makes the pods of a Run which stands for a group of one; nothing where none does.
+func makerOf(run *rqv1.Run) makerID {
 	if key, ok := group.KeyOf(run); ok && key.Alone() && len(run.OwnerReferences) == 1 &&
 		run.OwnerReferences[0].Kind != key.Kind {
-		return run.OwnerReferences[0].UID
+		return makerID{run.Namespace, run.OwnerReferences[0].UID}
 	}
-	return ""
+	return makerID{}
 }
 
 // successor reports whether a pod may be the next one that a controller makes instead of another of another name.
@@ -51,11 +66,11 @@ func (g *groups) keyOf(pod *corev1.Pod) group.Key {
 }
 
 // makes returns what is known of a controller. The lock is held.
-func (g *groups) makes(uid types.UID) *maker {
-	m := g.makers[uid]
+func (g *groups) makes(by makerID) *maker {
+	m := g.makers[by]
 	if m == nil {
-		m = &maker{map[group.Key]bool{}, map[group.Key]bool{}, map[types.UID]*corev1.Pod{}}
-		g.makers[uid] = m
+		m = &maker{runs: map[group.Key]bool{}, vacant: map[group.Key]int{}, waiting: map[types.UID]*corev1.Pod{}}
+		g.makers[by] = m
 	}
 	return m
 }
@@ -66,64 +81,69 @@ func (g *groups) waitsFor(pod *corev1.Pod, waits bool) {
 	if by == nil || !group.Of(pod).Alone() || !g.asksForGPUs(pod) {
 		return
 	}
+	id := makerID{pod.Namespace, by.UID}
+	m := g.makes(id)
 	if waits {
-		g.makes(by.UID).waiting[pod.UID] = pod
+		if _, waited := m.waiting[pod.UID]; !waited && successor(pod) {
+			m.young = append(m.young, pod)
+		}
+		m.waiting[pod.UID] = pod
 		return
 	}
-	delete(g.makes(by.UID).waiting, pod.UID)
-	g.forgetMaker(by.UID)
+	delete(m.waiting, pod.UID)
+	g.forgetMaker(id)
 }
 
 // stands notes that a Run stands for a group of one, or no more: it has ended, or is gone. The lock is held.
 func (g *groups) stands(run *rqv1.Run, is bool) {
-	by := makerOf(run)
-	if by == "" {
+	key, alone := group.KeyOf(run)
+	if !alone || !key.Alone() {
 		return
 	}
-	key, _ := group.KeyOf(run)
-	m := g.makes(by)
-	if is && !m.runs[key] {
-		m.runs[key], m.vacant[key] = true, true // until it is seen to have a pod
-	}
-	if !is {
+	of, by := g.of(key), makerOf(run)
+	if was := of.maker; was != (makerID{}) && (!is || was != by) {
+		m := g.makes(was)
 		delete(m.runs, key)
 		delete(m.vacant, key)
-		g.forgetMaker(by)
+		g.forgetMaker(was)
+		of.maker = makerID{}
+	}
+	if is && by != (makerID{}) && of.maker != by {
+		m := g.makes(by)
+		m.runs[key], of.maker = true, by
+		m.vacant[key]++ // until it is seen to have a pod
 	}
 }
 
-func (g *groups) forgetMaker(uid types.UID) {
-	if m := g.makers[uid]; m != nil && len(m.runs)+len(m.waiting) == 0 {
-		delete(g.makers, uid)
+func (g *groups) forgetMaker(by makerID) {
+	if m := g.makers[by]; m != nil && len(m.runs)+len(m.waiting) == 0 {
+		delete(g.makers, by)
 	}
 }
 
 // vacate notes that a group of one may have no pod, or none that stays. Who has come just before may be for its place.
 func (g *groups) vacate(key group.Key) {
-	run := g.cachedRun(runOf(key))
-	if !key.Alone() || run == nil || !standsFor(run, key) || makerOf(run) == "" {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	of := g.known[key]
+	if of == nil || of.maker == (makerID{}) {
 		return
 	}
-	g.mu.Lock()
-	m := g.makes(makerOf(run))
-	var last *corev1.Pod
-	if m.runs[key] {
-		m.vacant[key] = true
-		for _, pod := range m.waiting {
-			if successor(pod) && (last == nil || younger(pod, last) < 0) {
-				last = pod
-			}
+	m := g.makes(of.maker)
+	m.vacant[key]++
+	for len(m.young) > 0 {
+		last := m.young[len(m.young)-1]
+		m.young = m.young[:len(m.young)-1]
+		if g.clock.Since(last.CreationTimestamp.Time) >= recent {
+			m.young = nil // and so are those that came before
+			return
+		}
+		_, succeeds := g.succeeds[last.UID]
+		if _, waits := m.waiting[last.UID]; waits && !succeeds {
+			g.again(g.keyOf(last))
+			return
 		}
 	}
-	g.forgetMaker(makerOf(run))
-	if last != nil && g.clock.Since(last.CreationTimestamp.Time) < recent {
-		g.again(g.keyOf(last))
-	}
-	g.mu.Unlock()
-}
-
-func younger(a, b *corev1.Pod) int {
-	return cmp.Or(b.CreationTimestamp.Compare(a.CreationTimestamp.Time), cmp.Compare(b.Name, a.Name))
 }
 
 // succeed has a pod that waits alone take the place of one that its controller has made before, and that is gone or
@@ -138,15 +158,9 @@ func (g *groups) succeed(run *rqv1.Run, v *view) bool {
 	if run != nil && g.clock.Since(pod.CreationTimestamp.Time) >= recent {
 		return false
 	}
-	by := metav1.GetControllerOfNoCopy(pod).UID
+	by := makerID{pod.Namespace, metav1.GetControllerOfNoCopy(pod).UID}
 	for _, key := range g.vacancies(by) {
-		if key != v.Key && g.alike(key, v) {
-			g.mu.Lock()
-			g.setWaiting(pod, v.Key, false)
-			g.succeeds[pod.UID], g.at[pod.UID] = key, key
-			g.setWaiting(pod, key, true)
-			delete(g.makes(by).vacant, key)
-			g.mu.Unlock()
+		if key != v.Key && g.alike(key, v) && g.moves(pod, v.Key, key, by) {
 			g.again(key)
 			return true
 		}
@@ -154,25 +168,42 @@ func (g *groups) succeed(run *rqv1.Run, v *view) bool {
 	return false
 }
 
-// vacancies returns the groups of one of a controller that have no pod which stays, in order.
-func (g *groups) vacancies(by types.UID) []group.Key {
+// moves has a pod wait in a group of its controller that has no pod, and reports whether it does: others may have been
+// there first, and the pod have changed since it was looked at.
+func (g *groups) moves(pod *corev1.Pod, from, to group.Key, by makerID) bool {
 	g.mu.Lock()
-	m := g.makers[by]
-	var maybe []group.Key
-	if m != nil {
-		for key := range m.vacant {
-			maybe = append(maybe, key)
-		}
+	defer g.mu.Unlock()
+	m, at, in := g.makers[by], g.of(from), g.of(to)
+	is := at.waiting[pod.UID]
+	if m == nil || m.vacant[to] == 0 || len(in.waiting) > 0 || g.unseenOf(in) || is == nil || g.at[pod.UID] != from ||
+		g.unseenOf(at) || at.started || gated(is) != gated(pod) {
+		return false
+	}
+	g.setWaiting(is, from, false)
+	g.succeeds[pod.UID], g.at[pod.UID] = to, to
+	g.setWaiting(is, to, true)
+	delete(m.vacant, to)
+	return true
+}
+
+// vacancies returns the groups of one of a controller that have no pod which stays, in order.
+func (g *groups) vacancies(by makerID) []group.Key {
+	maybe := map[group.Key]int{}
+	g.mu.Lock()
+	if m := g.makers[by]; m != nil {
+		maps.Copy(maybe, m.vacant)
 	}
 	g.mu.Unlock()
 	var out []group.Key
-	for _, key := range maybe {
+	for key, noted := range maybe {
 		if g.isVacant(key) {
 			out = append(out, key)
 			continue
 		}
 		g.mu.Lock()
-		delete(m.vacant, key)
+		if m := g.makers[by]; m != nil && m.vacant[key] == noted { // no other has gone meanwhile
+			delete(m.vacant, key)
+		}
 		g.mu.Unlock()
 	}
 	slices.SortFunc(out, inOrder)
@@ -190,8 +221,11 @@ func (g *groups) isVacant(key group.Key) bool {
 	if run == nil || run.Ended() || run.DeletionTimestamp != nil {
 		return false
 	}
+	g.mu.Lock()
+	unseen := g.unseenOf(g.of(key))
+	g.mu.Unlock()
 	waiting, members, err := g.podsOf(key, run)
-	return err == nil && len(waiting) == 0 && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool {
+	return err == nil && !unseen && len(waiting) == 0 && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool {
 		return pod.Status.Phase == corev1.PodSucceeded || pod.DeletionTimestamp == nil && !rank.Ended(pod)
 	})
 }
@@ -205,32 +239,41 @@ func (g *groups) alike(key group.Key, v *view) bool {
 	o := *v.Observed
 	o.Key = key
 	d := group.DeriveNew(&o)
-	return d.Spec == nil || d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
+	return d.Spec != nil && d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
 		equality.Semantic.DeepEqual(d.Spec.Resources, run.Spec.Resources)
 }
 
-// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has.
+// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has. One
+// that waits and is in no Run may be the one that is to have it.
 func (g *groups) left(run *rqv1.Run, maker map[string]any) bool {
 	asked, says := group.Asked(maker)
 	key, _ := group.KeyOf(run)
 	by := makerOf(run)
-	if !says || by == "" {
+	if !says || by == (makerID{}) {
 		return false
 	}
-	g.vacancies(by) // those are forgotten that have pods
+	if asked > 0 {
+		g.vacancies(by) // those are forgotten that have pods
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	m := g.makers[by]
-	if m == nil || !m.vacant[key] {
+	of, m := g.of(key), g.makers[by]
+	since := of.empty
+	if since.IsZero() {
+		since = of.idle
+	}
+	if m == nil || m.vacant[key] == 0 || since.IsZero() || g.clock.Since(since) < settles {
 		return false
 	}
-	there := len(m.runs) - len(m.vacant)
+	if asked == 0 {
+		return true
+	}
 	for uid := range m.waiting {
 		if !m.runs[g.at[uid]] {
-			there++
+			return false
 		}
 	}
-	return m.leaves(key, asked-there)
+	return m.leaves(key, asked-(len(m.runs)-len(m.vacant)))
 }
 
 // leaves reports whether a group that has no pod is to have none, since so many more are asked for: the last are left.

@@ -7,6 +7,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // pace returns for how long a group is not looked at again; 0 for one that is looked at now. All of a large group is
@@ -50,7 +51,7 @@ func (g *groups) work(ctx context.Context) {
 			g.line.forget(key)
 		}
 		if after > 0 {
-			g.line.add(key, g.workOn(key), after)
+			g.line.add(key, min(lane.Begin, g.workOn(key)), after) // nothing is told of it
 		}
 		g.line.done(key)
 	}

@@ -25,6 +25,13 @@ func Asked(maker map[string]any) (pods int, says bool) {
 		}
 		return int(max(0, most)), true
 	}
-	n, says, _ := unstructured.NestedInt64(maker, "spec", "replicas")
-	return int(max(0, n)), says
+	switch KeyOfObject(maker).Kind {
+	case "ReplicaSet", "StatefulSet", "ReplicationController":
+		n, said, _ := unstructured.NestedInt64(maker, "spec", "replicas")
+		if !said {
+			n = 1
+		}
+		return int(max(0, n)), true
+	}
+	return 0, false
 }
