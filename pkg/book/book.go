@@ -101,7 +101,8 @@ func New(given *config.Args) *Book {
 		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
 		leases: map[types.NamespacedName]*lease{}, ofRun: map[types.UID]map[types.NamespacedName]*lease{},
 		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
-		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{}}
+		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{},
+		untaken: untaken{}}
 	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}

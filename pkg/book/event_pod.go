@@ -16,9 +16,11 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	gpus := b.nodes.podGPUs(pod)
-	switch {
-	case pod.Spec.NodeName == "":
+	if pod.Spec.NodeName == "" {
 		return
+	}
+	b.seats.untaken.note(pod.Spec.NodeName, pod.UID, !rank.Taken(pod))
+	switch {
 	case gpus == 0 && rank.Ended(pod):
 		b.seats.dropBystander(pod.UID)
 		return
@@ -47,6 +49,7 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	defer b.mu.Unlock()
 	delete(b.roster.early, pod.UID) // it may have come and gone before it was known
 	b.seats.forgetWithheld(pod.UID)
+	b.seats.untaken.note(pod.Spec.NodeName, pod.UID, false)
 	b.seats.dropBystander(pod.UID)
 	b.seats.hold(pod.UID, "", 0, func(h *holding) {
 		if !rank.Ended(pod) { // who has ended before went for nobody's sake

@@ -205,12 +205,14 @@ func (p *placement) goingNow(node string) (out []types.UID) {
 
 // overfull reports whether the shards on a node hold more than there is for them.
 func (p *placement) overfull(node string) bool {
+	defer p.seats.withoutUntaken(node)()
 	return p.seats.shardGPUs(node) > p.seats.roomFor(node) ||
 		p.seats.crowded(node, slices.Collect(maps.Keys(p.seats.shards[node])))
 }
 
 // goingFrom returns the shards that are to leave a node beside those that are on their way out: the youngest.
 func (p *placement) goingFrom(node string) []types.UID {
+	defer p.seats.withoutUntaken(node)()
 	over := p.seats.shardGPUs(node) - p.seats.roomFor(node)
 	pods := slices.Sorted(maps.Keys(p.seats.shards[node]))
 	shards := make([]plan.Shard, len(pods))

@@ -40,6 +40,7 @@ type seating struct {
 	idlers    idlers                       // those spares
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
+	untaken    untaken
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.

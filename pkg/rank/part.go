@@ -74,6 +74,12 @@ func Held(l *rqv1.Lease) Part {
 	return Part{Index: l.Index(), Spare: l.Spec.Slice.Role == rqv1.RoleSpare}
 }
 
+// Taken reports whether a kubelet has taken a pod, or has turned it away: until then it has only been said where it is
+// to run, which anybody who may create pods can say.
+func Taken(pod *corev1.Pod) bool {
+	return pod.Status.StartTime != nil || pod.Status.Phase == corev1.PodRunning || Ended(pod)
+}
+
 // Ended reports whether a pod has ended: it holds nothing any more.
 func Ended(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
