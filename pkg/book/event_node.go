@@ -64,6 +64,7 @@ func (b *Book) RemoveNode(name string) {
 	delete(b.waiting.left, name)
 	b.fleet.RemoveNode(name)
 	b.recount(flavor)
+	b.waiting.wakeNodes(flavor) // what those who wait for its flavor are told may be so no more
 	b.places.reconcileOn(map[string]bool{name: true})
 }
 

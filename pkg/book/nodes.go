@@ -113,6 +113,19 @@ func (t *nodeTable) gpusOfAll(flavor string) int {
 	return total
 }
 
+// inPiecesOf returns how many GPUs of all nodes of a flavor together pods can have that ask for so many each, and how
+// many the largest of the nodes has.
+func (t *nodeTable) inPiecesOf(each int, flavor string) (total, largest int) {
+	of := t.resourceOf(flavor)
+	for size, nodes := range t.sizes[flavor] {
+		if size.resource == of && nodes > 0 {
+			total += size.gpus / each * each * nodes
+			largest = max(largest, size.gpus)
+		}
+	}
+	return total, largest
+}
+
 // freeOn returns how many GPUs of a node are free; 0 for one that is not there.
 func (t *nodeTable) freeOn(name string) int {
 	node := t.byName[name]

@@ -56,10 +56,8 @@ func (z *shaper) reshape(g *gang) {
 	if mistaken := z.mistaken(g, of); mistaken != nil {
 		g.shape = mistaken
 	}
-	if all := z.nodes.gpusOfAll(g.full.Flavor); g.shape == nil && g.active.present == 0 && all == 0 {
-		g.shape = plan.UnknownType(g.full.Least())
-	} else if g.shape == nil && g.active.present == 0 && g.full.Least().HeldGPUs() > all {
-		g.shape = plan.TooWide(g.full.Least(), all) // before any of its pods is made, which may be a million
+	if g.shape == nil && g.active.present == 0 {
+		g.shape = z.beyondAll(g) // before any of its pods is made, which may be a million
 	}
 	g.bound(z.nodes.gpusOfAll(g.full.Flavor))
 	z.places.resize(g, g.reshaped())
@@ -78,6 +76,25 @@ func (z *shaper) reshape(g *gang) {
 		g.asked = true  // nor asked who pays
 		z.waiting.remove(g)
 	}
+}
+
+// beyondAll refuses a gang that asks for more than all nodes of its flavor have together, in pieces as large as its
+// pods where it says how large they are; nil where it does not.
+func (z *shaper) beyondAll(g *gang) *plan.Refusal {
+	least, each := g.full.Least(), 1
+	if z.fixed(g) {
+		each = g.full.GPUsPerPod
+	}
+	all, largest := z.nodes.inPiecesOf(each, g.full.Flavor)
+	switch {
+	case largest == 0:
+		return plan.UnknownType(least)
+	case largest < each:
+		return plan.PodTooLarge(least, largest)
+	case least.HeldGPUs() > all:
+		return plan.TooWide(least, all)
+	}
+	return nil
 }
 
 // shapeFor returns the shape that a gang has on the nodes that there are, by those who pay there, and notes that it is

@@ -215,6 +215,12 @@ func TooWide(d Demand, gpus int) *Refusal {
 		PlaceableGPUs: gpus, ShortGPUs: d.HeldGPUs() - gpus})
 }
 
+// PodTooLarge says that a pod of a Run wants more GPUs than the largest node of its type has, which has so many.
+func PodTooLarge(d Demand, largest int) *Refusal {
+	return ofRoom(d, &topology.Shortfall{Kind: topology.PodTooLarge, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
+		UnitGPUs: d.GPUsPerPod, LargestGPUs: largest, ShortGPUs: d.GPUsPerPod - largest})
+}
+
 // ofRoom turns pack's shortfall into a refusal.
 func ofRoom(d Demand, s *topology.Shortfall) *Refusal {
 	r := &Refusal{
