@@ -42,6 +42,9 @@ func Decide(o Observed) Decision {
 			d.Service = service(f.Run)
 		}
 		d.Retry = untilRetry(f)
+		var later time.Duration
+		d.Words, later = wordsFor(s)
+		d.After = Soonest(d.After, later)
 	}
 	return d
 }

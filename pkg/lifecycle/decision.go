@@ -102,6 +102,8 @@ type Decision struct {
 	Evictable bool
 	// Status is the status to write; nil when it stands as it should.
 	Status *rqv1.RunStatus
+	// Words are what pods of others are told that wait. They come after all other writes.
+	Words []Word
 	// Expire says that the Run's object is to be deleted, since its time is over and it holds nothing.
 	Expire bool
 	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.

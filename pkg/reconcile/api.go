@@ -32,6 +32,8 @@ type API interface {
 	// others. A pod that is gone, or was made anew, is left alone.
 	AdoptPods(ctx context.Context, adopted []lifecycle.Adoption) error
 	ReleasePods(ctx context.Context, released []*corev1.Pod) error
+	// TellPods tells pods of others why they wait. One that does not take it is no error.
+	TellPods(ctx context.Context, words []lifecycle.Word) error
 	// CreateService makes a Run's Service; a name that something else has is NameTaken.
 	CreateService(ctx context.Context, service *corev1.Service) error
 	// WriteGuard makes a Run's PodDisruptionBudget, or has it be like that, and DropGuard deletes it; unless something

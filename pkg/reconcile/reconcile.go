@@ -177,6 +177,9 @@ func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.D
 			return err
 		}
 	}
+	if len(d.Words) > 0 {
+		problem = errors.Join(problem, r.api.TellPods(ctx, d.Words))
+	}
 	if d.Expire {
 		return r.api.DeleteRun(ctx, o.Run)
 	}

@@ -122,6 +122,14 @@ func (r *recorder) ReleasePods(_ context.Context, released []*corev1.Pod) error 
 	return r.call("release", names...)
 }
 
+func (r *recorder) TellPods(_ context.Context, words []lifecycle.Word) error {
+	var names []string
+	for i := range words {
+		names = append(names, words[i].Pod.Name)
+	}
+	return r.call("tell", names...)
+}
+
 func (r *recorder) CreatePods(_ context.Context, pods []*corev1.Pod) error {
 	var names []string
 	for _, p := range pods {

@@ -122,6 +122,25 @@ func (s server) ReleasePods(_ context.Context, released []*corev1.Pod) error {
 	return nil
 }
 
+// TellPods tells pods of others why they wait.
+func (s server) TellPods(_ context.Context, words []lifecycle.Word) error {
+	for i := range words {
+		stored := s.Pods[words[i].Pod.UID]
+		if stored == nil {
+			continue
+		}
+		pod := stored.DeepCopy()
+		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled
+		})
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: words[i].Reason, Message: words[i].Message,
+			LastProbeTime: metav1.NewTime(s.Now)})
+		s.SetPod(pod)
+	}
+	return nil
+}
+
 // release stores a pod that has no rank any more: who watches those sees it go.
 func (c *Cluster) release(pod *corev1.Pod) {
 	was := c.Pods[pod.UID]

@@ -1,0 +1,64 @@
+package lifecycle
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// TestPodsOfOthersThatNobodyPaysForAreTold why they wait, each of them, and again when that is another reason: no cycle
+// of kube-scheduler looks at them that would tell them. What moves in a sentence is not written each time that it does.
+func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
+	o := scene(func(o *Observed) {
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+		for i := range 2 {
+			pod := o.maker().newRank(i)
+			pod.UID, pod.CreationTimestamp = types.UID(pod.Name), metav1.NewTime(noon)
+			pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			o.Pods = append(o.Pods, pod)
+		}
+	})
+	type word struct{ Pod, Reason, Message string }
+	says := func(after time.Duration, r *plan.Refusal, want ...word) {
+		t.Helper()
+		o.Now, o.Refusal = noon.Add(after), r
+		d := Decide(o)
+		var got []word
+		for _, w := range d.Words {
+			got = append(got, word{w.Pod.Name, w.Reason, w.Message})
+			w.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: w.Reason, Message: w.Message, LastProbeTime: metav1.NewTime(o.Now)}}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", after, diff)
+		}
+		if d.After > wordRest {
+			t.Errorf("after %s: looked at again in %s", after, d.After)
+		}
+	}
+	both := func(reason, message string) []word {
+		return []word{{"run-0", reason, message}, {"run-1", reason, message}}
+	}
+	short := func(message string) *plan.Refusal {
+		return &plan.Refusal{Reason: plan.InsufficientBudget, Message: message}
+	}
+	room := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "0 fit now"}
+	says(0, room) // kube-scheduler tells them
+	says(time.Second, short("short by 8"), both(notFunded, "short by 8")...)
+	says(2*time.Second, short("short by 8"))
+	says(30*time.Second, short("short by 4"))
+	says(62*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	says(63*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
+	says(64*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	o.Pods[0].Spec.NodeName = "n1"
+	says(200*time.Second, short("short by 2"), both(notFunded, "short by 2")[1:]...)
+	o.Run.Spec.Source, o.Run.Spec.Pods = "", nil
+	says(400*time.Second, short("short by 1"))
+}
