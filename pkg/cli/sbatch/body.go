@@ -56,11 +56,17 @@ var (
 	// called matches a word where a command may be, and what follows a blank.
 	called = regexp.MustCompile("(?:^|[\\s;&|(`])" +
 		"(srun|mpirun|mpiexec|sbatch|sbcast|scancel|scontrol|squeue|module)(?:[\\s;&|)`]|$)")
+	// argument is one of the script, or all of them; quoted is what the shell expands nothing in, such as awk's $1.
+	argument = regexp.MustCompile(`(?:^|[^\\])(\$\{?[0-9@*#])`)
+	quoted   = regexp.MustCompile(`'[^']*'`)
+	// sets gives a script, or a function of it, arguments; assigns sets a variable of Slurm's.
+	sets    = regexp.MustCompile(`(?:^|[\s;&|])set\s+--|^\s*(?:function\s+\w+|\w+\s*\(\))`)
+	assigns = regexp.MustCompile(`(?:^|[\s;&|])((?:SLURM_|SLURMD_)[A-Z0-9_]+)=`)
 )
 
 // readBody tells what the script uses that is not there, each once, and what differs in how it is started.
 func (t *translation) readBody() {
-	told := map[string]bool{}
+	told, own := map[string]bool{}, false
 	for i, line := range strings.Split(t.script.Body, "\n") {
 		if strings.HasPrefix(strings.TrimSpace(line), "#") {
 			continue
@@ -71,6 +77,12 @@ func (t *translation) readBody() {
 				told[word] = true
 				t.remark(number, word, "%s", commands[word])
 			}
+		}
+		for _, found := range assigns.FindAllStringSubmatch(line, -1) {
+			told[found[1]] = true // the script has it from itself
+		}
+		if own = own || sets.MatchString(line); !own {
+			t.readArguments(number, line, told)
 		}
 		for _, name := range ofSlurm.FindAllString(line, -1) {
 			if !told[name] {
@@ -87,6 +99,18 @@ func (t *translation) readBody() {
 		t.note(tasks, "a pod runs the script once, whatever the number of tasks: start its processes with torchrun, "+
 			"which has as many as the pod has GPUs")
 	}
+}
+
+// readArguments tells, once, of the first of a script's arguments that a line of it reads: a Run's template is the same
+// whoever submits it.
+func (t *translation) readArguments(number int, line string, told map[string]bool) {
+	found := argument.FindStringSubmatch(quoted.ReplaceAllString(line, ""))
+	if found == nil || told["arguments"] {
+		return
+	}
+	told["arguments"] = true
+	t.remark(number, strings.Replace(found[1], "{", "", 1), "a script gets no arguments here, and it is empty: what "+
+		"follows the script's name on sbatch's command line is to be written into the script, or into spec.template's env")
 }
 
 // perNodeTasks returns the directive that wants several tasks on a node; nil for none.

@@ -146,6 +146,8 @@ func TestTold(t *testing.T) {
 		script("-G1") + "x=1\necho ${SLURM_PROCID:-0}\n": "line 4: $SLURM_PROCID: nothing sets it: RANK is the pod's rank",
 		script("-G1") + "echo $SLURM_JOBID":              "$SLURM_JOBID: nothing sets it: PET_RDZV_ID",
 		script("-G1") + "echo $SLURM_FOO":                "$SLURM_FOO: nothing sets it: set it in spec.template's env",
+		script("-G1") + "cmd=$(sed 7q \"$1\")\ntrain $@": "line 3: $1: a script gets no arguments here",
+		script("-G1") + "train ${@:2}\n":                 "line 3: $@: a script gets no arguments here",
 		script("-G1") + "module load cuda; x":            "line 3: module: what modules load must be in the image",
 		script("-G2 -N2") + "x":                          "line 3: Slurm runs the script once, on the first node",
 		script("-G2 -N1 --ntasks-per-node=2") + "x":      "line 2: --ntasks-per-node=2: a pod runs the script once",
@@ -163,6 +165,12 @@ func TestTold(t *testing.T) {
 	}
 	if _, told := mustTranslate(t, script("-G1 # --array=1", "--time=60")+"# srun\ntrain srunner\n", with); told != "" {
 		t.Errorf("a script that is as any Run is: told %q", told)
+	}
+	own := script("-G1", "--time=60") + "awk '{print $1}' x | awk \"{print \\$1}\"\n" +
+		"export SLURM_CPU_BIND=none\ntrain $SLURM_CPU_BIND\n" +
+		"each() {\n  train $1\n}\neach a\n"
+	if _, told := mustTranslate(t, own, with); told != "" {
+		t.Errorf("a script that says itself what its words mean: told %q", told)
 	}
 }
 
