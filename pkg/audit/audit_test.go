@@ -55,6 +55,12 @@ func TestBroken(t *testing.T) {
 		"a spare's held twice": {
 			func(w *audit.World) { w.Nodes[2].Status = corev1.NodeStatus{Allocatable: few(7), Capacity: few(7)} },
 			"I1", audit.Violation, "node n2 has 7 GPUs, and GPU leases that are not opportunistic hold 8"},
+		"a Lease that was closed while its pod ends": {func(w *audit.World) {
+			gone, grace := metav1.NewTime(noon.Add(-time.Minute)), int64(300)
+			w.Pods[0].DeletionTimestamp, w.Pods[0].DeletionGracePeriodSeconds = &gone, &grace
+			w.Leases, w.Budgets, w.Whole, w.Going = w.Leases[1:], nil, false, map[string]bool{"ns": false}
+		},
+			"I12", audit.Violation, "pod ns/train-0 ends on node n0, and its GPU lease was closed before it is gone"},
 		"a GPU that fell ill": {func(w *audit.World) { w.Nodes[0].Status.Allocatable = few(7) },
 			"I1", audit.Information, "node n0 has 7 GPUs left to hand out"},
 		"a device plugin that restarts": {func(w *audit.World) { w.Nodes[0].Status = corev1.NodeStatus{} },

@@ -30,7 +30,9 @@ func (s *sight) pods() {
 		case len(mine) == 0 && closed != nil:
 			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node,
 				closed.Status.ClosureReason)
-		case len(mine) == 0 && pod.DeletionTimestamp != nil: // its namespace goes, and its Lease went first
+		case len(mine) == 0 && s.unpaidAtItsEnd(pod):
+			s.find("I12", "", aboutPod(pod), "pod %s ends on node %s, and its GPU lease was closed before it is gone", name, node)
+		case len(mine) == 0 && pod.DeletionTimestamp != nil: // as may be
 		case len(mine) != 1:
 			s.find("I2", "", aboutPod(pod, mine...),
 				"pod %s runs on node %s with %d GPUs and has %d open GPU leases instead of one", name, node, s.gpus(pod), len(mine))
@@ -38,6 +40,14 @@ func (s *sight) pods() {
 			s.compare(pod, mine[0])
 		}
 	}
+}
+
+// unpaidAtItsEnd reports whether a pod that was told to go, and has time for that, must have a GPU lease until it is
+// gone. Where its namespace goes as well the Lease may go first, and what has no time left holds nothing: its object
+// waits for others' finalizers.
+func (s *sight) unpaidAtItsEnd(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil && s.Going != nil && !s.Going[pod.Namespace] &&
+		pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds > 0
 }
 
 // compare finds what a pod's Lease says otherwise than the pod. A spare's pod asks for no GPUs: its Lease alone holds

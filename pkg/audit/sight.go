@@ -29,6 +29,8 @@ type World struct {
 	Leases  []*rqv1.Lease
 	Records []budget.Record
 	Whole   bool
+	// Going are the namespaces that are being deleted; nil where that is not known.
+	Going map[string]bool
 }
 
 // Rules are what of the scheduler's configuration matters here.

@@ -35,8 +35,8 @@ type auditor struct {
 	leads   func() bool
 	contact *contact
 	watches *watches
-	// fleet and everyPod are the scheduler's own informers of nodes and pods.
-	fleet, everyPod cache.SharedInformer
+	// fleet, everyPod and spaces are the scheduler's own informers of nodes, pods and namespaces.
+	fleet, everyPod, spaces cache.SharedInformer
 
 	// begun says that a process has led since the look before.
 	begun  bool
@@ -49,7 +49,8 @@ func newAuditor(o *Options, w *watches, c *contact) *auditor {
 	return &auditor{rules: audit.RulesOf(o.Args),
 		period: min(auditPeriod, max(auditLeast, o.Args.GangDeadline.Duration/4)),
 		clock:  o.Clock, leads: o.Holds, contact: c, watches: w,
-		fleet: o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer()}
+		fleet: o.Shared.Core().V1().Nodes().Informer(), everyPod: o.Shared.Core().V1().Pods().Informer(),
+		spaces: o.Shared.Core().V1().Namespaces().Informer()}
 }
 
 // watch looks again and again, until the context ends.
@@ -124,6 +125,14 @@ func (a *auditor) world(now time.Time) *audit.World {
 	w := &audit.World{At: now, Nodes: cached[corev1.Node](a.fleet), Pods: cached[corev1.Pod](a.watches.pods),
 		Runs: cached[rqv1.Run](a.watches.runs), Budgets: cached[rqv1.Budget](a.watches.budgets),
 		Reservations: cached[rqv1.Reservation](a.watches.reservations), Leases: cached[rqv1.Lease](a.watches.leases)}
+	if a.spaces.HasSynced() {
+		w.Going = map[string]bool{}
+	}
+	for _, space := range cached[corev1.Namespace](a.spaces) {
+		if space.DeletionTimestamp != nil && w.Going != nil {
+			w.Going[space.Name] = true
+		}
+	}
 	for _, pod := range cached[corev1.Pod](a.everyPod) {
 		if _, ours := pod.Labels[rqv1.LabelRun]; !ours {
 			w.Pods = append(w.Pods, pod)
