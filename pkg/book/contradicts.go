@@ -2,7 +2,11 @@ package book
 
 import (
 	"fmt"
+	"slices"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -70,4 +74,37 @@ func (x *starter) mismatch(m *member, why string, now time.Time) *plan.Refusal {
 		x.waiting.refuse(g, refusal)
 	}
 	return refusal
+}
+
+// Sharers returns how many pods of the gang of a pod that waits would use a ResourceClaim which its spec names.
+func (b *Book) Sharers(pod types.UID, claim string) int {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	m := b.roster.members[pod]
+	if m == nil || m.stage != unplaced || m.gang.run == nil {
+		return 0
+	}
+	if !m.gang.run.Spec.Theirs() {
+		return m.gang.full.Least().Pods()
+	}
+	n := 0
+	for _, other := range m.gang.active.members {
+		if other != nil && slices.ContainsFunc(other.pod.Spec.ResourceClaims, func(c corev1.PodResourceClaim) bool {
+			return c.ResourceClaimName != nil && *c.ResourceClaimName == claim
+		}) {
+			n++
+		}
+	}
+	return n
+}
+
+// Contradict refuses a pod a place for what it asks for, which no node can give it.
+func (b *Book) Contradict(pod types.UID, why string, now time.Time) *plan.Refusal {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	m := b.roster.members[pod]
+	if m == nil {
+		return nil
+	}
+	return b.starts.mismatch(m, why, now)
 }

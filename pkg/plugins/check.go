@@ -21,6 +21,9 @@ import (
 // place has the gang of a pod be planned, on nodes that the profile's other plugins accept where the plan does not know
 // their rules. What they say of a start that cannot be found out, or takes too long, the pods' own cycles find.
 func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (string, *plan.Refusal) {
+	if why := pl.sharedClaim(pod); why != "" {
+		return "", pl.book.Contradict(pod.UID, why, now)
+	}
 	run, _ := rank.RunOf(pod)
 	var since time.Time
 	for round := 1; ; round++ {
