@@ -19,7 +19,8 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		return
 	}
-	b.seats.untaken.note(pod.Spec.NodeName, pod.UID, !rank.Taken(pod))
+	_, _, ours := rank.Membership(pod) // placed by this scheduler, when its place was free
+	b.seats.untaken.note(pod.Spec.NodeName, pod.UID, !ours && !rank.Taken(pod))
 	switch {
 	case gpus == 0 && rank.Ended(pod):
 		b.seats.dropBystander(pod.UID)

@@ -2,7 +2,7 @@ package book
 
 import "k8s.io/apimachinery/pkg/types"
 
-// untaken are the pods by node that no kubelet has taken yet.
+// untaken are the pods by node that others than this scheduler have put there and that no kubelet has taken yet.
 type untaken map[string]map[types.UID]bool
 
 // note notes whether a pod of a node waits for the kubelet.
@@ -25,9 +25,6 @@ func (u untaken) note(node string, pod types.UID, waits bool) {
 func (s *seating) withoutUntaken(node string) (undo func()) {
 	count := func(by int) {
 		for pod := range s.untaken[node] {
-			if s.roster.members[pod] != nil {
-				continue // placed by this scheduler, when its place was free
-			}
 			if h := s.held[pod]; h != nil && h.node == node && !h.shard {
 				s.fleet.Hold(node, by*h.gpus, h.beside)
 			} else if s.bystanders[pod].node == node {
