@@ -234,8 +234,14 @@ func KeyOfObject(object map[string]any) Key {
 	return Key{o.GetNamespace(), gvk.Group, gvk.Kind, o.GetName()}
 }
 
-// NameOf is how an object is called: KIND/NAME.
-func NameOf(object map[string]any) string { return KeyOfObject(object).String() }
+// NameOf is how an object is called: KIND/NAME, and KIND/PREFIX* where the API server makes the name.
+func NameOf(object map[string]any) string {
+	key := KeyOfObject(object)
+	if prefix, _, _ := unstructured.NestedString(object, "metadata", "generateName"); key.Name == "" && prefix != "" {
+		key.Name = prefix + "*"
+	}
+	return key.String()
+}
 
 func saidBy(object map[string]any) Said {
 	o := &unstructured.Unstructured{Object: object}

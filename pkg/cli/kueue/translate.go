@@ -196,15 +196,45 @@ func (t *translation) templates(o *unstructured.Unstructured) {
 
 // alone says so where Kueue admits several pods as one, and each is placed by itself here.
 func (t *translation) alone(o *unstructured.Unstructured) {
-	groups, err := group.Imagine(group.Rules{GPUs: func(*corev1.PodSpec) int { return 1 }}, []map[string]any{o.Object})
-	if err != nil || len(groups) < 2 || groups[0].Key.Kind != "Pod" {
-		return
+	for _, object := range within(o.Object) {
+		groups, err := group.Imagine(group.Rules{GPUs: func(*corev1.PodSpec) int { return 1 }}, []map[string]any{object})
+		if err != nil || len(groups) < 2 || groups[0].Key.Kind != "Pod" {
+			continue
+		}
+		fix := fmt.Sprintf("annotations %s and %s on its pod template", rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
+		kind := (&unstructured.Unstructured{Object: object}).GroupVersionKind().GroupKind()
+		if kind == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
+			fix = "completionMode: Indexed"
+		}
+		t.note(o, "Kueue admits its pods together, and here each pod starts by itself: if they belong together, give it "+
+			"%s",
+			fix)
 	}
-	fix := fmt.Sprintf("annotations %s and %s on its pod template", rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
-	if o.GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "batch", Kind: "Job"}) {
-		fix = "completionMode: Indexed"
+}
+
+// within returns the objects that an object wraps, as an AppWrapper does, and itself where it wraps none.
+func within(object map[string]any) (out []map[string]any) {
+	var look func(in any)
+	look = func(in any) {
+		switch in := in.(type) {
+		case map[string]any:
+			if is := (&unstructured.Unstructured{Object: in}); is.GetKind() != "" && is.GetAPIVersion() != "" &&
+				in["spec"] != nil {
+				out = append(out, in)
+				return
+			}
+			for _, key := range slices.Sorted(maps.Keys(in)) {
+				look(in[key])
+			}
+		case []any:
+			for _, item := range in {
+				look(item)
+			}
+		}
 	}
-	t.note(o, "Kueue admits its pods together, and here each pod starts by itself: if they belong together, give it "+
-		"%s",
-		fix)
+	look(object["spec"])
+	if len(out) == 0 {
+		return []map[string]any{object}
+	}
+	return out
 }

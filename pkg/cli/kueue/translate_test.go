@@ -152,3 +152,33 @@ func TestTimes(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatWrapsOthers: what an AppWrapper's pods are to each other is said by what it wraps, and what has no name yet
+// is called by the beginning of it.
+func TestWhatWrapsOthers(t *testing.T) {
+	const pods = `containers: [{name: c, image: x, resources: {limits: {nvidia.com/gpu: 8}}}]`
+	wraps := func(component string) string {
+		return `{apiVersion: workload.codeflare.dev/v1beta2, kind: AppWrapper, metadata: {name: aw, labels: ` +
+			`{kueue.x-k8s.io/queue-name: q}}, spec: {components: [{template: ` + component + `}]}}`
+	}
+	for text, want := range map[string]string{
+		wraps(`{apiVersion: leaderworkerset.x-k8s.io/v1, kind: LeaderWorkerSet, metadata: {name: l}, spec: {replicas: 2, ` +
+			`leaderWorkerTemplate: {size: 2, workerTemplate: {spec: {` + pods + `}}}}}`): "",
+		wraps(`{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2, template: {spec: {` + pods +
+			`}}}}`): "AppWrapper/aw: Kueue admits its pods together",
+		`{apiVersion: batch/v1, kind: Job, metadata: {generateName: gen-, labels: {kueue.x-k8s.io/queue-name: q}}, spec: ` +
+			`{parallelism: 2, template: {spec: {` + pods + `}}}}`: "Job/gen-*: Kueue admits its pods together",
+	} {
+		_, notes, err := Translate([]*unstructured.Unstructured{object(t, text)}, Choices{Owner: "org:x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for _, n := range notes {
+			told += n.String() + "\n"
+		}
+		if !strings.Contains(told, want) || want == "" && strings.Contains(told, "by itself") {
+			t.Errorf("%s: told %q, want %q", text, told, want)
+		}
+	}
+}
