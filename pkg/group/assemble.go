@@ -76,23 +76,23 @@ func assembled(job, from map[string]any) map[string]any {
 			annotations[word] = value
 		}
 	}
-	nodes, said, _ := unstructured.NestedInt64(job, "spec", "trainer", "numNodes")
-	if !said {
-		nodes, said, _ = unstructured.NestedInt64(from, "spec", "mlPolicy", "numNodes")
-	}
+	_, byMPI, _ := unstructured.NestedMap(from, "spec", "mlPolicy", "mpi")
 	resources, _, _ := unstructured.NestedMap(job, "spec", "trainer", "resourcesPerNode")
 	jobs, _ := spec["replicatedJobs"].([]any)
 	for _, raw := range jobs {
 		of, _ := raw.(map[string]any)
-		if text(of, "template", "metadata", "labels", apiTrainer+"/trainjob-ancestor-step") != "trainer" {
+		counted := text(of, "template", "metadata", "labels", apiTrainer+"/trainjob-ancestor-step") == "trainer"
+		if node := text(of, "name") == "node"; !counted && !(byMPI && node) {
 			continue
+		} else if byMPI {
+			counted = node // the launcher is one pod
 		}
 		in, _, _ := unstructured.NestedFieldNoCopy(of, "template", "spec")
 		template, isMap := in.(map[string]any)
 		if !isMap {
 			continue
 		}
-		if said {
+		if nodes, said := nodesOf(job, from, byMPI); said && counted {
 			template["parallelism"], template["completions"] = nodes, nodes
 		}
 		containers, _, _ := unstructured.NestedFieldNoCopy(template, "template", "spec", "containers")
@@ -108,6 +108,20 @@ func assembled(job, from map[string]any) map[string]any {
 	}
 	return map[string]any{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": map[string]any{
 		"namespace": key.Namespace, "name": key.Name, "annotations": annotations}, "spec": spec}
+}
+
+// nodesOf returns how many pods a TrainJob has of the kind that is counted by its nodes; false where neither it nor its
+// runtime says. By MPI the launcher may be one of the nodes.
+func nodesOf(job, from map[string]any, byMPI bool) (int64, bool) {
+	nodes, said, _ := unstructured.NestedInt64(job, "spec", "trainer", "numNodes")
+	launches, _, _ := unstructured.NestedBool(from, "spec", "mlPolicy", "mpi", "runLauncherAsNode")
+	switch {
+	case byMPI && launches:
+		return max(nodes-1, 1), said
+	case !said && !byMPI:
+		nodes, said, _ = unstructured.NestedInt64(from, "spec", "mlPolicy", "numNodes")
+	}
+	return nodes, said
 }
 
 func text(object map[string]any, path ...string) string {

@@ -37,6 +37,23 @@ spec:
           metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
           spec: {template: {spec: {schedulerName: jobtree, containers: [{name: node}]}}}
 `
+	mpiRuntime = `
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {name: torch}
+spec:
+  mlPolicy: {numNodes: 1, mpi: {runLauncherAsNode: true}}
+  template:
+    spec:
+      replicatedJobs:
+      - name: launcher
+        template:
+          metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}
+          spec: {template: {spec: {schedulerName: jobtree, containers: [{name: node}]}}} # first
+      - name: node
+        template:
+          spec: {template: {spec: {schedulerName: jobtree, containers: [{name: node}]}}}
+`
 )
 
 // TestAssemble: a TrainJob has the pods that its runtime says, as many and as large as it says itself.
@@ -62,6 +79,9 @@ func TestAssemble(t *testing.T) {
 		"a runtime that is there": {[]string{trainJob}, there, "JobSet/llm: 32 of H100 by 8"},
 		"without": {[]string{trainJob}, none,
 			"TrainJob/llm takes its pod template from ClusterTrainingRuntime/torch: it is not there"},
+		"by MPI, the launcher is a node": {[]string{mpiRuntime, trainJob}, none, "JobSet/llm: 32 of H100 by 8"},
+		"by MPI, the launcher is none": {[]string{strings.NewReplacer("runLauncherAsNode: true", "",
+			"{name: node}]}}} # first", "{name: mpirun}]}}}").Replace(mpiRuntime), trainJob}, none, "JobSet/llm: 32 of H100 by 8"},
 		"a runtime alone": {[]string{trainRuntime}, none, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
