@@ -31,7 +31,8 @@ func (s *sight) pods() {
 			s.find("I12", "", aboutPod(pod, closed), "pod %s runs on node %s, and its GPU lease was closed as %s", name, node,
 				closed.Status.ClosureReason)
 		case len(mine) == 0 && s.unpaidAtItsEnd(pod):
-			s.find("I12", "", aboutPod(pod), "pod %s ends on node %s, and its GPU lease was closed before it is gone", name, node)
+			s.find("I12", "", aboutPod(pod), "pod %s ends on node %s, and its GPU lease was closed before it is gone", name,
+				node)
 		case len(mine) == 0 && pod.DeletionTimestamp != nil: // as may be
 		case len(mine) != 1:
 			s.find("I2", "", aboutPod(pod, mine...),

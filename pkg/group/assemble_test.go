@@ -81,7 +81,8 @@ func TestAssemble(t *testing.T) {
 			"TrainJob/llm takes its pod template from ClusterTrainingRuntime/torch: it is not there"},
 		"by MPI, the launcher is a node": {[]string{mpiRuntime, trainJob}, none, "JobSet/llm: 32 of H100 by 8"},
 		"by MPI, the launcher is none": {[]string{strings.NewReplacer("runLauncherAsNode: true", "",
-			"{name: node}]}}} # first", "{name: mpirun}]}}}").Replace(mpiRuntime), trainJob}, none, "JobSet/llm: 32 of H100 by 8"},
+			"{name: node}]}}} # first", "{name: mpirun}]}}}").Replace(mpiRuntime), trainJob}, none,
+			"JobSet/llm: 32 of H100 by 8"},
 		"a runtime alone": {[]string{trainRuntime}, none, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -11,18 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
-	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
-
-// claiming is a scheduler that knows ResourceClaims.
-type claiming struct {
-	*barrier
-	devices fwk.SharedDRAManager
-}
-
-func (c claiming) SharedDRAManager() fwk.SharedDRAManager { return c.devices }
 
 // TestAClaimThatAGangSharesAndNobodyHas is told: the gang would wait for it for ever. One that is allocated is shared,
 // and one that a single pod uses is its own.
@@ -55,7 +46,7 @@ func TestAClaimThatAGangSharesAndNobodyHas(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g.handle = claiming{g.barrier, devices}
+		g.handle = plugins
 		node, refusal := g.place(t.Context(), g.pods[0], noon)
 		switch {
 		case c.refused && (refusal == nil || !strings.Contains(refusal.Message, "ResourceClaim dataset")):

@@ -81,7 +81,8 @@ func (t *translation) readBody() {
 		for _, found := range assigns.FindAllStringSubmatch(line, -1) {
 			told[found[1]] = true // the script has it from itself
 		}
-		if own = own || sets.MatchString(line); !own {
+		own = own || sets.MatchString(line)
+		if !own {
 			t.readArguments(number, line, told)
 		}
 		for _, name := range ofSlurm.FindAllString(line, -1) {
