@@ -61,6 +61,7 @@ func (w *world) besideAny(t *rapid.T) func(*rqv1.RunSpec) {
 func (w *world) bystander(name, node, cpu string, port int32) {
 	pod := asking(nil, nil)
 	pod.Name, pod.UID, pod.Namespace, pod.Spec.NodeName = name, types.UID(name), "other", node
+	pod.Status.Phase = corev1.PodRunning
 	beside(&pod.Spec, cpu, port)
 	w.unforeseen()
 	w.SetBystander(pod)

@@ -31,6 +31,7 @@ func (w *world) foreign(name, node string, gpus int) types.UID {
 		Spec: corev1.PodSpec{NodeName: node,
 			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{
 				"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}
+	pod.Status.StartTime = &metav1.Time{Time: w.Now} // its kubelet has taken it
 	w.SetPod(pod)
 	return pod.UID
 }
