@@ -217,8 +217,8 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 	g, was := runsAlone(t, "apps/v1", "ReplicaSet")
 	g.lost(was)
 	place, by := group.Of(was).Key, makerID{"ns", "maker"}
-	one, two := madeBy("apps/v1", "ReplicaSet", "web-b", g.clock.Now()), madeBy("apps/v1", "ReplicaSet", "web-c", g.clock.Now())
-	strange := madeBy("apps/v1", "ReplicaSet", "web-d", g.clock.Now())
+	next := func(name string) *corev1.Pod { return madeBy("apps/v1", "ReplicaSet", name, g.clock.Now()) }
+	one, two, strange, gone := next("web-b"), next("web-c"), next("web-d"), next("web-e")
 	strange.Namespace = "elsewhere"
 	for _, pod := range []*corev1.Pod{one, two, strange} {
 		g.groups.note(pod)
@@ -229,7 +229,6 @@ func TestAPlaceIsTakenOnce(t *testing.T) {
 	if moves(strange) {
 		t.Error("a pod of another namespace has the place")
 	}
-	gone := madeBy("apps/v1", "ReplicaSet", "web-e", g.clock.Now())
 	if moves(gone) {
 		t.Error("a pod that is gone has the place")
 	}

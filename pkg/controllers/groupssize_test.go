@@ -70,8 +70,8 @@ func TestAGroupThatGetsMorePods(t *testing.T) {
 	}
 }
 
-// TestAGroupThatItsPodsNameGetsMorePods: a Deployment whose template names the group makes the next pod before one goes,
-// and the Run grows by it. Pods that nobody controls are too many.
+// TestAGroupThatItsPodsNameGetsMorePods: a Deployment whose template names the group makes the next pod before one
+// goes, and the Run grows by it. Pods that nobody controls are too many.
 func TestAGroupThatItsPodsNameGetsMorePods(t *testing.T) {
 	for _, controls := range []bool{true, false} {
 		g := newGrouped(t)

@@ -63,8 +63,8 @@ func outdated(run *rqv1.Run, o *group.Observed) bool {
 }
 
 // await has a Run go that has had no pods for as long as their places are kept (R42): there is nothing left that it
-// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. So does, after a
-// moment, one whose controller asks for fewer pods. One that has ended stays as a record.
+// stands for. That of a suspended group goes at once: its pods come no more before somebody resumes it. So does,
+// after a moment, one whose controller asks for fewer pods. One that has ended stays as a record.
 func (g *groups) await(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
 	if run.Ended() {
 		return 0, nil

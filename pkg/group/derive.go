@@ -107,7 +107,8 @@ func Derive(o *Observed) Derived {
 		return out
 	}
 	if o.Key.Alone() {
-		if out.Problem = Unserved(members[0].pod); out.Problem != "" {
+		out.Problem = Unserved(members[0].pod)
+		if out.Problem != "" {
 			return out
 		}
 	}

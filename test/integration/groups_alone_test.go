@@ -13,9 +13,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestADeploymentsPodKeepsItsPlace: somebody deletes the pod of a Deployment of one, whose Run has a spare. The next pod
-// goes on in the same Run and on its node, although another Run waits for GPUs, and when that node is lost the spare
-// takes its place.
+// TestADeploymentsPodKeepsItsPlace: somebody deletes the pod of a Deployment of one, whose Run has a spare. The next
+// pod goes on in the same Run and on its node, although another Run waits for GPUs, and when that node is lost the
+// spare takes its place.
 func TestADeploymentsPodKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, liveCluster(t), 1, 2, 64)
