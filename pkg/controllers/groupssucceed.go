@@ -22,8 +22,8 @@ type maker struct {
 	// with the number of times that this was noted.
 	runs   map[group.Key]bool
 	vacant map[group.Key]int
-	// waiting are its pods that wait. Young are those that may be for the place of another, by when they came: some of them
-	// may wait no more.
+	// waiting are its pods that wait. Young are those that may be for the place of another, by when they came: some of
+	// them may wait no more.
 	waiting map[types.UID]*corev1.Pod
 	young   []*corev1.Pod
 }
