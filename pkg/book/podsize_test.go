@@ -191,6 +191,37 @@ func TestThePodSizeThatIsPaid(t *testing.T) {
 	})
 }
 
+// A Run that is requeued keeps the size of its pods with its room, whoever comes to pay meanwhile: the room is for pods
+// of that size.
+func TestARequeuedRunKeepsTheSizeOfItsPods(t *testing.T) {
+	tell(t, func(w *world) {
+		w.addNode("n0", "d0")
+		w.addNode("n1", "d0")
+		w.label("n0", "large")
+		w.label("n1", "large")
+		for i := range 4 {
+			w.addSmall(fmt.Sprint("s", i), 4)
+			w.label(fmt.Sprint("s", i), "small")
+		}
+		w.payOn("a", "org:a", 16, "small")
+		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
+		w.settle()
+		w.running("run0", "in pods of 4 on small nodes")
+		w.podsOfSize("run0", 4)
+		w.setBudget("a", "org:a", 16)
+		w.cordoned("n0", true)
+		w.cordoned("n1", true)
+		w.Lose(w.on("run0-0"))
+		w.rounds(6)
+		w.waits("run0", "for a small node")
+		w.podsOfSize("run0", 4)
+		w.addSmall("s4", 4)
+		w.settle()
+		w.running("run0", "where its room was kept")
+		w.podsOfSize("run0", 4)
+	})
+}
+
 // podsOfSize asserts how many GPUs the pods of a Run have.
 func (w *world) podsOfSize(run string, gpus int64) {
 	w.t.Helper()

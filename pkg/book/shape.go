@@ -43,7 +43,7 @@ func (z *shaper) reshape(g *gang) {
 		leader := g.active.members[i]
 		gpus, beside = z.nodes.podGPUs(leader.pod), leader.beside
 		g.resource = cmp.Or(z.nodes.asksFor(leader.pod), of)
-	} else if g.spares.present > 0 || g.started() {
+	} else if g.spares.present > 0 || g.started() || g.over() || z.keepsSize(g) {
 		gpus = cmp.Or(int(g.run.Status.GPUsPerPod), g.full.GPUsPerPod, gpus)
 		g.resource = cmp.Or(g.resource, of)
 	} else {
@@ -105,7 +105,11 @@ func (z *shaper) shapeFor(g *gang, gpus int) (plan.Demand, *plan.Refusal) {
 	if !g.sized() {
 		g.shapedFor = on
 	}
-	return plan.DemandOf(&g.run.Spec, gpus, on.fleet, z.nodes.payers(z.now))
+	payers := z.nodes.payers(z.now)
+	if g.over() {
+		payers = nil // nobody pays for it any more
+	}
+	return plan.DemandOf(&g.run.Spec, gpus, on.fleet, payers)
 }
 
 func (z *shaper) footingOf(g *gang) footing {
@@ -121,13 +125,29 @@ func (t *nodeTable) payers(now time.Time) *plan.Payers {
 func (g *gang) sized() bool { return g.active.present+g.spares.present > 0 || g.started() }
 
 // resized reports whether a gang that has no pods yet would have pods of another size on the nodes that there are, and
-// by those who pay there, by now: until the first of them is there nothing fixes it (R14).
+// by those who pay there, by now: until the first of them is there nothing fixes it (R14) but room that is kept.
 func (z *shaper) resized(g *gang) bool {
-	if g.sized() || g.shapedFor == z.footingOf(g) {
+	if g.sized() || g.shapedFor == z.footingOf(g) || z.keepsSize(g) {
 		return false
 	}
 	d, refusal := z.shapeFor(g, z.nodes.podGPUs(podOf(g.run)))
 	return refusal == nil && d.GPUsPerPod != g.full.GPUsPerPod
+}
+
+// keepsSize reports whether a gang that is requeued keeps the size that its pods had: its room and money are kept for
+// pods of that size, with which it can start.
+func (z *shaper) keepsSize(g *gang) bool {
+	return g.keepsRoom() && g.full.GPUsPerPod > 0 && !z.stunts(g)
+}
+
+// stunts reports whether the size of its pods keeps a gang from ever starting on the nodes that there are, or from
+// being paid for there, by now, while another would not.
+func (z *shaper) stunts(g *gang) bool {
+	if on := z.footingOf(g); g.judgedOn != on || g.judged != g.full {
+		g.judgedOn, g.judged = on, g.full
+		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, z.nodes.payers(z.now))
+	}
+	return g.stunted
 }
 
 // outgrows reports whether the size of the pods that a gang waits with, none of which has a place, keeps it from ever
@@ -138,11 +158,7 @@ func (z *shaper) outgrows(g *gang) bool {
 	if g.refusal == nil || !g.sized() || placed || z.fixed(g) {
 		return false
 	}
-	if on := z.footingOf(g); g.judgedOn != on || g.judged != g.full {
-		g.judgedOn, g.judged = on, g.full
-		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, z.nodes.payers(z.now))
-	}
-	return g.stunted && !z.nodes.awaited(g.full.Flavor)
+	return z.stunts(g) && !z.nodes.awaited(g.full.Flavor)
 }
 
 // fixed reports whether a Run or its template says what size its pods have.

@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,7 +27,7 @@ func (l *ledger) settle(ctx context.Context) {
 	for ctx.Err() == nil {
 		some := l.fold(l.through(l.retention))
 		some = l.foldBeyond(ctx, l.through(min(youngestBeyond, l.retention))) || some
-		if l.storeSettled(ctx); some {
+		if more := l.storeSettled(ctx); some || more {
 			continue // more may follow now that these are stored
 		}
 		select {
@@ -61,11 +62,15 @@ func (l *ledger) fold(through time.Time) (some bool) {
 }
 
 // foldBeyond settles closed Leases that ended by an instant, where there are more than the limit, and reports whether
-// there were any. Those of whoever has most go: nobody's history becomes shorter by what another has.
+// there were any. Those of whoever has most go: a Budget that has no more than an equal share keeps all.
 func (l *ledger) foldBeyond(ctx context.Context, through time.Time) (some bool) {
 	closed, keep := l.book.Budgets.Closed(l.limit)
-	metrics.ClosedLeases.Set(float64(closed))
+	undeleted := l.settled.undeleted()
+	metrics.ClosedLeases.Set(float64(closed + undeleted))
 	metrics.ClosedLeasesLimit.Set(float64(l.limit))
+	if closed <= l.limit || undeleted >= deletedAtOnce {
+		return false // those go first
+	}
 	for _, payer := range l.book.Budgets.Charged() {
 		folded := l.book.Budgets.SettleBeyond(payer, keep, through)
 		if len(folded) == 0 {
@@ -83,9 +88,9 @@ func (l *ledger) foldBeyond(ctx context.Context, through time.Time) (some bool) 
 	return some
 }
 
-// storeSettled writes the records that have changed and then deletes the Leases in them. What fails is left for the
-// next time, and holds up nobody else's.
-func (l *ledger) storeSettled(ctx context.Context) {
+// storeSettled writes the records that have changed and then deletes the Leases in them, a number of them, and reports
+// whether others can be deleted at once. What fails is left for the next time, and holds up nobody else's.
+func (l *ledger) storeSettled(ctx context.Context) (more bool) {
 	budgets, leases := l.settled.take()
 	unstored := map[string]bool{}
 	for _, b := range budgets {
@@ -116,6 +121,7 @@ func (l *ledger) storeSettled(ctx context.Context) {
 			later = append(later, leases[i])
 		}
 	}
+	return n < len(leases) && slices.Contains(failed, false)
 }
 
 // parted returns the Leases whose Budget's record is not stored, and the others.

@@ -166,3 +166,20 @@ func TestTheLedgerIsBounded(t *testing.T) {
 		t.Errorf("%s GPU-hours are in the record, want 9", got)
 	}
 }
+
+// TestManyLeasesAreDeletedWithoutARest, a number of them at a time, unless none of them can be.
+func TestManyLeasesAreDeletedWithoutARest(t *testing.T) {
+	s := newStore()
+	c, d := leader(t, s)
+	for i := range 2*deletedAtOnce + 1 {
+		spend(c, "b", fmt.Sprint("x", i))
+	}
+	for i, want := range []bool{true, true, false} {
+		if more := c.storeSettled(t.Context()); more != want {
+			t.Errorf("the %d. time others can be deleted: %v", i+1, more)
+		}
+	}
+	if len(d.gone) != 2*deletedAtOnce+1 || c.settled.undeleted() != 0 {
+		t.Errorf("%d are deleted, and %d are left", len(d.gone), c.settled.undeleted())
+	}
+}

@@ -62,3 +62,10 @@ func (s *settled) take() (budgets []string, leases []settledLease) {
 	s.budgets, s.leases = map[string]bool{}, nil
 	return budgets, leases
 }
+
+// undeleted returns the number of Leases that are settled and have still to be deleted.
+func (s *settled) undeleted() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.leases)
+}
