@@ -191,13 +191,13 @@ func seeOtherKeys(t *testing.T, p *tab) {
 
 // seeTips points at the last node of a line: what is said of it is on the page.
 func seeTips(t *testing.T, p *tab) {
-	p.eval(`(async () => {
+	// The pointer goes from one place to the next, and from the right again, until something is said.
+	p.until("what is said of a node", `document.querySelector(".tip") || (() => {
 		const canvas = document.querySelector("canvas[role=img]");
 		const box = canvas.getBoundingClientRect();
-		for (let x = box.right - 2; !document.querySelector(".tip") && x > box.left; x -= 6) {
-			canvas.dispatchEvent(new MouseEvent("mousemove", { clientX: x, clientY: box.top + 50, bubbles: true }));
-			await new Promise((done) => requestAnimationFrame(done));
-		} })().then(() => 0)`, nil)
+		globalThis.pointer = globalThis.pointer - 6 > box.left ? globalThis.pointer - 6 : box.right - 2;
+		canvas.dispatchEvent(new MouseEvent("mousemove", { clientX: pointer, clientY: box.top + 50, bubbles: true }));
+		return false; })()`, 20*time.Second)
 	var box struct{ Left, Right, Top, Bottom, Width float64 }
 	p.eval(`(() => { const { left, right, top, bottom, width } = document.querySelector(".tip").getBoundingClientRect();
 		return { Left: left, Right: right, Top: top, Bottom: bottom, Width: width }; })()`, &box)
@@ -278,8 +278,9 @@ func TestALongHistory(t *testing.T) {
 	p.eval(`globalThis.asked = 0; const plain = fetch; globalThis.fetch = async (...of) => {
 		asked++; await new Promise((done) => setTimeout(done, 2500)); return plain(...of); };
 		location.hash = "#time"; 0`, nil)
-	p.until("a view", `document.querySelector(".tools")`, 10*time.Second)
-	p.eval(`[...document.querySelectorAll(".tools button")].find((b) => b.textContent === "30d").click()`, nil)
+	const days = `[...document.querySelectorAll(".tools button")].find((b) => b.textContent === "30d")`
+	p.until("a view of many days to choose", days, 10*time.Second)
+	p.eval(days+`.click()`, nil)
 	took := p.until("the bars of eighteen days",
 		`Number(document.querySelector("[data-bars]")?.dataset.bars) === 10000`, 30*time.Second)
 	p.says("shorter bars are left out: choose a shorter time, or use the filter.")

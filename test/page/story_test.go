@@ -94,8 +94,10 @@ func seeLoss(c *cluster, p *tab) {
 	c.kubectl("delete run.rq -n aud --all")
 	p.until("free GPUs", usable+`.some((n) => n.spans.some((s) => s.use === "free"))`,
 		20*time.Second)
+	const of = `[...store.tables.nodes.values()].find((n) => n.spans.some((s) => s.run === "rai/vision-16"))`
+	p.until("a node of the Run", of, 20*time.Second)
 	var node string
-	p.eval(`[...store.tables.nodes.values()].find((n) => n.spans.some((s) => s.run === "rai/vision-16")).name`, &node)
+	p.eval(of+`.name`, &node)
 	c.kubectl("taint node " + node + " node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")
 	p.until("that the node is lost", `store.tables.nodes.get("`+node+`").state === "Lost"`, 10*time.Second)
 	p.until("that its rank is elsewhere", `!(`+holds(node, "active", "rai/vision-16")+`) &&

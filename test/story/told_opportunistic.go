@@ -149,16 +149,19 @@ func shardsLeftAlone(s *Teller) {
 	s.Borrowed("sweep", Leases{Open: 2})
 }
 
-// shardsWithTheirNode loses a node that hosts shards alone: they run elsewhere, and nobody is hurt.
+// shardsWithTheirNode loses a node that hosts a shard alone: it runs elsewhere, and nobody else is hurt. Each node has
+// room for one, so that it is no chance who is where.
 func shardsWithTheirNode(s *Teller) {
-	s.Nodes("d0", 2)
+	s.Nodes("d0", 3, WithGPUs(2))
 	s.Fund("", Envelope("all", 100))
-	s.Submit("sweep", 8, InPods(2), Opportunistic)
-	on := s.Shards("sweep", 4)
-	lost := sortedKeys(on)[0]
+	s.Submit("sweep", 4, InPods(2), Opportunistic)
+	on := s.Shards("sweep", 2)
+	before, lost := s.Pods("sweep"), s.On("sweep-0")
+	s.Same("shards on each node", map[string]int{lost: 1, s.On("sweep-1"): 1}, on)
 	s.Lose(lost)
-	s.Borrowed("sweep", Leases{Open: 4, "NodeFailure": on[lost]})
-	s.Same("shards on the lost node", 0, s.Shards("sweep", 4)[lost])
+	s.Borrowed("sweep", Leases{Open: 2, "NodeFailure": 1})
+	s.Same("shards on the lost node", 0, s.Shards("sweep", 2)[lost])
+	s.Same("the other shard", before["sweep-1"].UID, s.Pods("sweep")["sweep-1"].UID)
 }
 
 // shardsEnd has shards complete one by one: those that have ended well do not run again, the next takes the place of
