@@ -31,6 +31,16 @@ func (t *nodeTable) stray(node, domain string) {
 	}
 }
 
+// domainAt returns the fabric domain of a node that a part of a gang holds or has held, or the one that its Lease tells
+// if the node was left out before anybody of this process has seen where it is. It is empty when that is not known.
+func (t *nodeTable) domainAt(g *gang, part rank.Part, node string) string {
+	domain := t.domainOf(node)
+	if last := g.latest[part]; domain == "" && t.byName[node] != nil && last != nil && last.node == node {
+		return last.domain
+	}
+	return domain
+}
+
 // domainsOf returns the domain of every scope of a gang that has one already: where most of its ranks are, if somebody
 // has moved a node's label; of its spares when it has no ranks; or unknown. It refuses while a pod that decides it is
 // on a node that is gone; such a spare of a Run that has started decides nothing.
@@ -45,7 +55,7 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		if !m.placed() || m.part.Spare && len(votes[scope]) > 0 {
 			continue
 		}
-		switch domain := t.domainOf(m.node); {
+		switch domain := t.domainAt(g, m.part, m.node); {
 		case domain != "":
 			votes[scope] = append(votes[scope], domain)
 		case t.byName[m.node] != nil:
@@ -60,8 +70,9 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 		if !g.comesTo(v) {
 			continue
 		}
-		scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
-		if domain := t.domainOf(v.node); domain != "" {
+		part := rank.Part{Index: v.index}
+		scope := g.scope(&member{gang: g, part: part})
+		if domain := t.domainAt(g, part, v.node); domain != "" {
 			votes[scope] = append(votes[scope], domain)
 		} else if t.byName[v.node] != nil {
 			domains[scope] = unknown
@@ -81,7 +92,8 @@ func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	}
 	node, reason := "", ""
 	for m := range g.all() {
-		if m.placed() && t.domainOf(m.node) == "" && (g.demand.OneDomain || m.group() == g.demand.Group(missing[at].Part)) {
+		if m.placed() && t.domainAt(g, m.part, m.node) == "" &&
+			(g.demand.OneDomain || m.group() == g.demand.Group(missing[at].Part)) {
 			node = m.node
 			break
 		}
@@ -112,9 +124,10 @@ func (t *nodeTable) awaitOwn(g *gang, domains map[int]string) {
 	}
 	for i := range g.vacant {
 		v := &g.vacant[i]
-		scope := g.scope(&member{gang: g, part: rank.Part{Index: v.index}})
+		part := rank.Part{Index: v.index}
+		scope := g.scope(&member{gang: g, part: part})
 		if domains[scope] == "" && v.own && t.byName[v.node] != nil {
-			domains[scope] = cmp.Or(t.domainOf(v.node), unknown)
+			domains[scope] = cmp.Or(t.domainAt(g, part, v.node), unknown)
 		}
 	}
 }

@@ -45,9 +45,13 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	if epoch, ok := m.pod.Labels[rqv1.LabelEpoch]; ok {
 		labels[rqv1.LabelEpoch] = epoch
 	}
+	var annotations map[string]string
+	if domain := b.nodes.domainAt(g, m.part, m.node); domain != "" {
+		annotations = map[string]string{rqv1.AnnotationDomain: domain}
+	}
 	charge := b.seats.chargeOf(m, now)
 	return &rqv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Labels: labels, Annotations: annotations},
 		Spec: rqv1.LeaseSpec{
 			Owner:      g.run.Spec.Owner,
 			RunRef:     rqv1.LeaseRunRef{Name: g.run.Name, Namespace: g.run.Namespace, UID: g.run.UID},

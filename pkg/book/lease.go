@@ -18,6 +18,7 @@ type lease struct {
 	part   rank.Part
 	run    types.NamespacedName
 	node   string
+	domain string // in which the node was when it was opened; empty where that was not known
 	charge budget.Charge
 	// attempt of the Run in which it was opened.
 	attempt int32
@@ -69,7 +70,7 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 	out := &lease{
 		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
-		node: l.Node(), charge: charge, attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
+		node: l.Node(), domain: l.Annotations[rqv1.AnnotationDomain], charge: charge, attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time

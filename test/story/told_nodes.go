@@ -18,7 +18,11 @@ func nodeStories() []Story {
 		{Name: "no-cpu-but-a-spare", Play: noCPUButASpare},
 		{Name: "no-cpu-anywhere", Play: noCPUAnywhere},
 		{Name: "no-cpu-so-narrower", Play: noCPUSoNarrower},
-		{Name: "label-removed", Play: labelRemoved},
+		{Name: "label-removed", Play: func(s *Teller) { labelsRemoved(s, func() {}, "train-1") }},
+		{Name: "labels-removed", Play: func(s *Teller) { labelsRemoved(s, func() {}, "train-0", "train-1", "train-2") }},
+		{Name: "labels-removed-killed", Alone: "the scheduler is killed", Play: func(s *Teller) {
+			labelsRemoved(s, func() { s.Kill() }, "train-0", "train-1", "train-2")
+		}},
 		{Name: "spot-notice-evicts", Play: func(s *Teller) { spotNotice(s, takenBackByEviction) }},
 		{Name: "spot-notice-shuts-down", Play: func(s *Teller) { spotNotice(s, takenBackByShutdown) }},
 	}
@@ -113,9 +117,9 @@ func noCPUSoNarrower(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "shrunk to 16 GPUs")
 }
 
-// labelRemoved takes the topology label off a node of a Run that runs, and then another of its nodes away: the lost
-// rank is replaced where its group lies.
-func labelRemoved(s *Teller) {
+// labelsRemoved takes the topology label off nodes of ranks of a Run that runs, and then one of its nodes away: the lost
+// rank is replaced where its group lies, whether the process that finds it lost has seen the labels or not.
+func labelsRemoved(s *Teller, meanwhile func(), ranks ...string) {
 	s.Nodes("d0", 4)
 	s.Nodes("d1", 4)
 	s.Fund("", Envelope("all", 100))
@@ -123,7 +127,10 @@ func labelRemoved(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "bound 24 GPUs")
 	lost := s.On("train-0")
 	domain, _, _ := strings.Cut(lost, "-")
-	s.ChangeNode(s.On("train-1"), Without("fabric.domain"))
+	for _, rank := range ranks {
+		s.ChangeNode(s.On(rank), Without("fabric.domain"))
+	}
+	meanwhile()
 	s.Lose(lost)
 	s.Until("the rank is to be replaced in its group's domain", func() error {
 		if on := s.On("train-0"); on == lost || !strings.HasPrefix(on, domain+"-") {

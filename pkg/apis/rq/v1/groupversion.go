@@ -93,6 +93,9 @@ const (
 	// election's Lease, and the identity of the process there, with slashes between. An admission policy compares it with who
 	// leads.
 	AnnotationWrittenBy = GroupName + "/written-by"
+	// AnnotationDomain is on a GPU Lease: the fast-fabric domain of its node when the Lease was opened, by the values of its
+	// topology labels with slashes between. The group stays there if the labels are taken off the node.
+	AnnotationDomain = GroupName + "/domain"
 	// AnnotationDerived is on a Run with source Pods: a hash of the spec that its group was read as. Until the Run starts it is
 	// made anew when the group is read otherwise (rule R41).
 	AnnotationDerived = GroupName + "/derived"
