@@ -30,11 +30,28 @@ func (k *keptRooms) awaitedRanks(g *gang) []int {
 	return slices.Sorted(maps.Keys(awaited))
 }
 
+// comeStill returns how many pods others are still to make of a gang: fewer than it lacks ranks once they have made it
+// smaller, whichever ranks its pods have.
+func (g *gang) comeStill() int {
+	ranks, there := g.demand.Pods(), 0
+	wants := g.run.Spec.Ranks(ranks)
+	if wants == ranks {
+		return ranks
+	}
+	for index := range ranks {
+		m := g.rankAt(index)
+		if m != nil && m.stage != finished && !m.leaving || g.completed(index) {
+			there++
+		}
+	}
+	return max(0, wants-there)
+}
+
 // nextForgone tells when something that is kept for such a rank may have been kept too long.
 func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 	for g := range k.roster.classes.theirs {
 		ranks := k.awaitedRanks(g)
-		if len(ranks) != len(g.lapses) {
+		if len(ranks) != len(g.lapses) || len(ranks) > g.comeStill() {
 			e.by(now)
 		}
 		for _, index := range ranks {
@@ -48,19 +65,19 @@ func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 }
 
 // forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42), or at once
-// while the Run rests after that was in vain (R46): the Run goes on without. One that comes all the same is placed
-// wherever there is room.
+// while the Run rests after that was in vain (R46), or where others have made the group smaller: the Run goes on
+// without. One that comes all the same is placed wherever there is room.
 func (k *keptRooms) forgo(now time.Time) {
 	for g := range k.roster.classes.theirs {
 		ranks := k.awaitedRanks(g)
 		if len(ranks)+len(g.lapses) == 0 {
 			continue
 		}
-		lapses := map[int]time.Time{}
-		for _, index := range ranks {
+		lapses, come := map[int]time.Time{}, g.comeStill()
+		for i, index := range ranks {
 			at, noted := g.lapses[index]
 			switch {
-			case g.run.Status.HeldInVain.Rests(now):
+			case i >= come, g.run.Status.HeldInVain.Rests(now):
 				k.forgoRank(g, index)
 			case !noted:
 				lapses[index] = now.Add(k.args.GangDeadline.Duration)

@@ -29,6 +29,7 @@ type tenant struct {
 	runs                    bool
 	started, ends, shielded time.Time
 	total                   int // GPUs that the Run asks for
+	empty                   int // ranks for which nobody is to make pods
 	draws                   bool
 	full, demand            plan.Demand
 	active, spares          []occupant // by index
@@ -75,6 +76,7 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 func (i *candidates) tenant(g, cutFor *gang, now time.Time) *tenant {
 	t := &tenant{Candidate: resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner},
 		total: int(g.run.Spec.Resources.TotalGPUs), full: g.full, demand: g.demand,
+		empty:    g.demand.Pods() - g.run.Spec.Ranks(g.demand.Pods()),
 		shielded: i.shieldFrom(g, cutFor, now), draws: i.draws(g)}
 	if p := i.roster.priorities.of(g.run); !p.Missing {
 		t.Priority = &p.Value
@@ -179,10 +181,15 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 			out.Spares = append(out.Spares, resolver.Spare{Index: o.index, Holds: []resolver.Holding{o.Holding}})
 		}
 	}
-	width := t.demand.Pods()
+	width, empty := t.demand.Pods(), t.empty
 	for least, step := t.demand.LeastPods, t.demand.StepPods; step > 0 && width-step >= least; width -= step {
-		s, reaches := t.step(width, out.Spares), false
-		for _, o := range t.between(width-step, width) {
+		held := t.between(width-step, width)
+		empty = max(0, empty-(step-len(held)))
+		if len(held) > 0 && width-step-empty < least {
+			break // there are no more pods than that
+		}
+		s, reaches := t.step(width, empty, out.Spares), false
+		for _, o := range held {
 			if !cuttable(&o) {
 				continue
 			}
@@ -208,11 +215,11 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 }
 
 // step returns the elastic step that ends at a width in pods, with the spares that go with it, and without what its
-// pods hold.
-func (t *tenant) step(width int, spares []resolver.Spare) resolver.Step {
+// pods hold. Some ranks are empty below the step.
+func (t *tenant) step(width, empty int, spares []resolver.Spare) resolver.Step {
 	narrower := width - t.demand.StepPods
 	s := resolver.Step{Width: narrower * t.demand.GPUsPerPod}
-	s.Loan = s.Width >= t.total
+	s.Loan = s.Width-empty*t.demand.GPUsPerPod >= t.total
 	for _, spare := range spares {
 		if spare.Index >= t.full.At(narrower).Spares() && spare.Index < t.full.At(width).Spares() {
 			s.Spares = append(s.Spares, spare.Index)

@@ -246,7 +246,7 @@ func (w *world) resize(run *rqv1.Run) {
 			bound = bound || pod.Spec.NodeName != ""
 		}
 	}
-	is := group.Width{TotalGPUs: run.Spec.Resources.TotalGPUs, Malleable: run.Spec.Malleable}
+	is := group.WidthOf(&run.Spec)
 	to := &is
 	switch {
 	case run.Status.Phase == rqv1.RunRunning:
@@ -259,6 +259,6 @@ func (w *world) resize(run *rqv1.Run) {
 	}
 	run = run.DeepCopy()
 	run.Generation++
-	run.Spec.Resources.TotalGPUs, run.Spec.Malleable = to.TotalGPUs, to.Malleable
+	run.Spec.Resources.TotalGPUs, run.Spec.Malleable, run.Spec.Pods.Ranks = to.TotalGPUs, to.Malleable, to.Ranks
 	w.SetRun(run)
 }

@@ -50,7 +50,8 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 			"stepGPUs": m.StepGPUs, "desiredTotalGPUs": m.DesiredTotalGPUs}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": run.UID},
-		"spec": map[string]any{"resources": map[string]any{"totalGPUs": to.TotalGPUs}, "malleable": malleable}})
+		"spec": map[string]any{"resources": map[string]any{"totalGPUs": to.TotalGPUs}, "malleable": malleable,
+			"pods": map[string]any{"ranks": to.Ranks}}})
 	if err != nil {
 		return false, fmt.Errorf("the width of %s: %w", v.Key, err)
 	}

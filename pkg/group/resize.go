@@ -17,6 +17,17 @@ import (
 type Width struct {
 	TotalGPUs int32
 	Malleable *rqv1.RunMalleable
+	// Ranks is how many pods the group is to have; nil for one for each rank.
+	Ranks *int32
+}
+
+// WidthOf returns how wide a Run asks to be as it is.
+func WidthOf(spec *rqv1.RunSpec) Width {
+	w := Width{TotalGPUs: spec.Resources.TotalGPUs, Malleable: spec.Malleable}
+	if spec.Pods != nil {
+		w.Ranks = spec.Pods.Ranks
+	}
+	return w
 }
 
 // Wider reports whether more GPUs are asked for than by a Run.
@@ -30,7 +41,7 @@ func (w *Width) Wider(run *rqv1.Run) bool {
 // the object says that there are fewer, the Run narrows as far as those are gone (R42). One that waits again, since it
 // was cut, asks for as many as there are.
 func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
-	is := Width{run.Spec.Resources.TotalGPUs, run.Spec.Malleable}
+	is := WidthOf(&run.Spec)
 	var to *Width
 	switch {
 	case run.Spec.Resources.GPUsPerPod == nil:
@@ -57,7 +68,7 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 			}
 		}
 		if d.Spec != nil && equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) {
-			to = &Width{d.Spec.Resources.TotalGPUs, d.Spec.Malleable}
+			to = &Width{TotalGPUs: d.Spec.Resources.TotalGPUs, Malleable: d.Spec.Malleable}
 		}
 	}
 	if to == nil || equality.Semantic.DeepEqual(is, *to) {
@@ -107,7 +118,9 @@ func Outnumbers(o *Observed, run *rqv1.Run) bool {
 }
 
 // WidthFor returns the width of a Run that runs and has some pods, by how many ranks its group is to have. Of which all
-// may be meant, or those that are there: then some that are lost may come again, and the Run does not narrow.
+// may be meant, or those that are there: then some that are lost may come again, and the Run does not narrow. Nor does
+// it while fewer are there than there are to be: one that is lost has its place meanwhile. Ranks are not renumbered, so
+// that some may be left without pods below those of pods that stay.
 func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *Width {
 	each, total := *spec.Resources.GPUsPerPod, spec.Resources.TotalGPUs
 	m := rqv1.RunMalleable{MinTotalGPUs: total, MaxTotalGPUs: total, StepGPUs: each}
@@ -123,20 +136,45 @@ func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *W
 	}
 	// Whole steps from what it started with: as many as there are to be pods, and as are needed for those that are left.
 	needs := total + (wants-total)/m.StepGPUs*m.StepGPUs
+	if needs < 1 {
+		needs += m.StepGPUs
+	}
+	there, highest := heldBy(members)
 	wide := needs
-	for _, pod := range members {
-		if _, part, ok := rank.Membership(pod); ok && !part.Spare {
-			for wide < int32(part.Index+1)*each {
-				wide += m.StepGPUs
-			}
-		}
+	if there*each < wants {
+		wide = max(wide, spec.Desired())
+	}
+	for wide < (highest+1)*each {
+		wide += m.StepGPUs
+	}
+	var has *int32
+	if wants < wide {
+		has = ptr.To(wants / each)
 	}
 	if wide == spec.Desired() && needs >= m.MinTotalGPUs {
-		return &Width{total, spec.Malleable}
+		return &Width{total, spec.Malleable, has}
 	}
 	m.MinTotalGPUs, m.MaxTotalGPUs = min(m.MinTotalGPUs, needs), max(m.MaxTotalGPUs, wide)
 	m.DesiredTotalGPUs = ptr.To(wide)
-	return &Width{total, &m}
+	return &Width{total, &m, has}
+}
+
+// heldBy returns how many ranks pods have that are there or have completed, and the highest rank of any pod; -1 where
+// there is none.
+func heldBy(members []*corev1.Pod) (there, highest int32) {
+	ranks := map[int]bool{}
+	highest = -1
+	for _, pod := range members {
+		_, part, ok := rank.Membership(pod)
+		if !ok || part.Spare {
+			continue
+		}
+		highest = max(highest, int32(part.Index))
+		if pod.Status.Phase == corev1.PodSucceeded || pod.DeletionTimestamp == nil && !rank.Ended(pod) {
+			ranks[part.Index] = true
+		}
+	}
+	return int32(len(ranks)), highest
 }
 
 // Beyond says that a Run which runs has as many pods as there is room for, so that another pod of its group waits until

@@ -46,6 +46,7 @@ func TestWidthFor(t *testing.T) {
 		least bool // the object says how many there are at least
 		there []int
 		want  *rqv1.RunMalleable
+		has   *int32 // how many of its ranks are to have pods
 	}{
 		"as many": {ranks: 2, there: []int{0, 1}},
 		"more":    {ranks: 4, there: []int{0, 1}, want: desires(between(16, 32), 32)},
@@ -56,9 +57,15 @@ func TestWidthFor(t *testing.T) {
 		"more already": {was: desires(between(16, 32), 32), ranks: 4, there: []int{0, 1, 2},
 			want: desires(between(16, 32), 32)},
 		"fewer, that are gone": {ranks: 1, there: []int{0}, want: desires(between(8, 16), 8)},
-		"fewer, that are not":  {ranks: 1, there: []int{0, 1}, want: desires(between(8, 16), 16)},
+		"fewer, that are not":  {ranks: 1, there: []int{0, 1}, want: desires(between(8, 16), 16), has: ptr.To[int32](1)},
 		"fewer, another left": {was: desires(between(16, 32), 32), ranks: 2, there: []int{0, 3},
-			want: desires(between(16, 32), 32)},
+			want: desires(between(16, 32), 32), has: ptr.To[int32](2)},
+		"fewer, the last left": {was: desires(between(16, 24), 24), ranks: 1, there: []int{2},
+			want: desires(between(8, 24), 24), has: ptr.To[int32](1)},
+		"fewer, of which one is lost": {was: desires(between(16, 32), 32), ranks: 3, there: []int{0, 1},
+			want: desires(between(16, 32), 32), has: ptr.To[int32](3)},
+		"less than a group fewer": {group: 16, ranks: 1, there: []int{1}, has: ptr.To[int32](1)},
+		"none, and one left":      {ranks: 0, there: []int{0}, want: desires(between(8, 16), 8), has: ptr.To[int32](0)},
 		"fewer than there were": {was: desires(between(16, 32), 32), ranks: 3, there: []int{0, 1, 2},
 			want: desires(between(16, 32), 24)},
 		"lost, of which there are some at least": {least: true, ranks: 1, there: []int{0}},
@@ -78,7 +85,7 @@ func TestWidthFor(t *testing.T) {
 			for _, index := range c.there {
 				pods = append(pods, rankOf(index))
 			}
-			if diff := cmp.Diff(&Width{16, c.want}, WidthFor(spec, c.ranks, !c.least, pods)); diff != "" {
+			if diff := cmp.Diff(&Width{16, c.want, c.has}, WidthFor(spec, c.ranks, !c.least, pods)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -100,7 +107,7 @@ func TestResized(t *testing.T) {
 	o.Pods = append(o.Pods, podOf("x", 8), podOf("y", 8), podOf("z", 8))
 	workers := o.Object["spec"].(map[string]any)["pytorchReplicaSpecs"].(map[string]any)["Worker"].(map[string]any)
 	workers["replicas"] = int64(5)
-	want := &Width{32, &rqv1.RunMalleable{MinTotalGPUs: 32, MaxTotalGPUs: 48, StepGPUs: 8,
+	want := &Width{TotalGPUs: 32, Malleable: &rqv1.RunMalleable{MinTotalGPUs: 32, MaxTotalGPUs: 48, StepGPUs: 8,
 		DesiredTotalGPUs: ptr.To[int32](48)}}
 	if diff := cmp.Diff(want, Resized(run, o, nil)); diff != "" {
 		t.Errorf("it runs (-want +got):\n%s", diff)

@@ -119,6 +119,9 @@ func boundsOf(spec *rqv1.RunSpec) *rqv1.RunWidth {
 	if m := spec.Malleable; m != nil {
 		out.Min, out.Max = m.MinTotalGPUs, m.MaxTotalGPUs
 	}
+	if each := spec.Resources.GPUsPerPod; each != nil { // ranks without pods that nobody is to make are no width
+		out.Desired = int32(spec.Ranks(int(out.Desired / *each))) * *each
+	}
 	if spec.Opportunistic {
 		out.Min = 0
 	}

@@ -194,14 +194,18 @@ func storyOfRunning(s *situation) (reason, message string) {
 	shrinks, grows := recorded > granted, recorded > 0 && recorded < granted
 	said := reasonStarted(s.facts.Run)
 	ranks := s.roster.core()
-	missing, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
+	without, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
+	has := len(ranks) - without
+	wants := max(has, s.facts.Run.Spec.Ranks(len(ranks))) // others may have made the group smaller
+	missing := wants - has
+	granted -= int32((len(ranks) - wants) * s.width.shape.GPUsPerPod)
 	swapped, restarting, restarted := storyOfSwaps(s), storyOfRestarting(s), storyOfRestarts(s)
 	switch {
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
-	case missing > 0 && missing == s.forgone():
+	case missing > 0 && without == s.forgone():
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
-			"kept for them", len(ranks)-missing, len(ranks))
+			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
 		message := fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
 		if s.facts.Problem != "" {

@@ -51,9 +51,9 @@ func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 		}
 	}
 	offers := f.offers()
-	given := assign(offers, lacking)
+	given := assign(offers, lacking, f.Forgone)
 	if len(done) > 0 {
-		maps.Copy(given, assign(beside(offers, given, goes), done))
+		maps.Copy(given, assign(beside(offers, given, goes), done, nil))
 	}
 	m := makerFor(s)
 	for _, index := range slices.Concat(lacking, done) {
@@ -118,8 +118,8 @@ func beside(offers []book.Offer, given map[int]*corev1.Pod, going int) []book.Of
 }
 
 // assign gives ranks, which are in order, to pods, which are too: first to those that are for one, then to those that
-// are for any.
-func assign(offers []book.Offer, ranks []int) map[int]*corev1.Pod {
+// are for any, which get those first whose places are not given up.
+func assign(offers []book.Offer, ranks []int, forgone map[int]bool) map[int]*corev1.Pod {
 	given, free := map[int]*corev1.Pod{}, slices.Clone(ranks)
 	for _, o := range offers {
 		if at, wanted := slices.BinarySearch(free, o.Rank); wanted {
@@ -128,7 +128,9 @@ func assign(offers []book.Offer, ranks []int) map[int]*corev1.Pod {
 	}
 	for _, o := range offers {
 		if o.Rank < 0 && len(free) > 0 {
-			given[free[0]], free = o.Pod, free[1:]
+			at := max(0, slices.IndexFunc(free, func(index int) bool { return !forgone[index] }))
+			given[free[at]] = o.Pod
+			free = slices.Delete(free, at, at+1)
 		}
 	}
 	return given

@@ -33,6 +33,11 @@ type RunPods struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	First int32 `json:"first,omitempty"`
+	// ranks is how many pods with GPUs the group is to have by now, where it was made smaller and pods stay whose ranks are
+	// higher than that: ranks without a pod beyond that number are not waited for. Default: as many as the Run has ranks.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Ranks *int32 `json:"ranks,omitempty"`
 }
 
 // Theirs reports whether somebody else makes the pods of the Run.
@@ -40,3 +45,12 @@ func (s *RunSpec) Theirs() bool { return s.Source == SourcePods }
 
 // TheirsComeLate reports whether somebody else makes the pods of the Run, some only once others are bound.
 func (s *RunSpec) TheirsComeLate() bool { return s.Theirs() && s.Pods != nil && s.Pods.Late }
+
+// Ranks returns how many of some ranks are to have pods: of a group that others have made smaller those that it is to
+// have by now may be fewer.
+func (s *RunSpec) Ranks(of int) int {
+	if s.Pods == nil || s.Pods.Ranks == nil {
+		return of
+	}
+	return min(of, int(*s.Pods.Ranks))
+}
