@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
 // Refused has it be worked out soon when the gang of a refused pod starts. When its date has come that is done at once,
@@ -86,12 +88,22 @@ func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
 	suspended, unforeseen := b.trials.unforeseen(now)
 	if stale := b.turns.stale(now, 1); len(stale) > 0 && !(unforeseen && b.trials.turn%4 == 0) {
 		b.turns.refresh(stale[0], now)
+		b.sizeUp(stale[0], now)
 		return true
 	}
 	if unforeseen {
 		b.trials.foresee(suspended, now)
 	}
 	return unforeseen
+}
+
+// sizeUp has a Run looked at whose pods may be of a size that nobody pays for any more, since GPU-hours have been spent.
+func (b *Book) sizeUp(run types.UID, now time.Time) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g != nil && g.run != nil && b.shapes.wearsOff(g, now) {
+		b.mail.reconcile(keyOf(g.run), lane.Date)
+	}
 }
 
 // mayRefresh reports whether a promise may be worked out again, and notes that one is.

@@ -21,8 +21,9 @@ type gang struct {
 	// granted.
 	full, demand plan.Demand
 	shape        *plan.Refusal // why the Run has no demand
-	// shapedFor is what its shape was worked out for.
+	// shapedFor is what its shape was worked out for, and spends whether that rests on GPU-hours that others may spend.
 	shapedFor footing
+	spends    bool
 	// judged is the shape of which it was found last whether it is stunted, that its pods are of a size which keeps it
 	// from ever starting, and judgedOn what that rests on.
 	judged         plan.Demand

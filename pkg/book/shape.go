@@ -24,11 +24,12 @@ type shaper struct {
 	now     time.Time // of the last look, or the last edge of a window if that was later
 }
 
-// footing is what the shape of a gang rests on: what there is of its flavor while nobody holds any, and when Budgets
-// last came to pay otherwise.
+// footing is what the shape of a gang rests on: what there is of its flavor while nobody holds any, when Budgets last
+// came to pay otherwise, and where that depends on GPU-hours that are spent meanwhile, which minute it is.
 type footing struct {
-	fleet *topology.Blocks
-	funds int64
+	fleet  *topology.Blocks
+	funds  int64
+	minute int64
 }
 
 // reshape works the gang's demand out. Pods that exist fix the size of a pod and the resource that it requests,
@@ -100,20 +101,35 @@ func (z *shaper) beyondAll(g *gang) *plan.Refusal {
 // shapeFor returns the shape that a gang has on the nodes that there are, by those who pay there, and notes that it is
 // shaped for these, where nothing fixes the size of its pods.
 func (z *shaper) shapeFor(g *gang, gpus int) (plan.Demand, *plan.Refusal) {
-	on := z.footingOf(g)
-	g.shapedFor = footing{}
-	if !g.sized() {
-		g.shapedFor = on
+	fleet := z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType)
+	if g.over() {
+		return plan.DemandOf(&g.run.Spec, gpus, fleet, nil) // nobody pays for it any more
 	}
 	payers := z.nodes.payers(z.now)
-	if g.over() {
-		payers = nil // nobody pays for it any more
+	d, refusal := plan.DemandOf(&g.run.Spec, gpus, fleet, payers)
+	g.shapedFor = footing{}
+	if !g.sized() {
+		g.spends = payers.Spends
+		g.shapedFor = z.footingOf(g)
 	}
-	return plan.DemandOf(&g.run.Spec, gpus, on.fleet, payers)
+	return d, refusal
 }
 
 func (z *shaper) footingOf(g *gang) footing {
-	return footing{z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType), z.waiting.funds}
+	on := footing{fleet: z.nodes.fleet.Whole(g.run.Spec.Resources.GPUType), funds: z.waiting.funds}
+	if g.spends {
+		on.minute = z.now.Unix() / 60
+	}
+	return on
+}
+
+// wearsOff reports whether a gang that waits may have been shaped for GPU-hours that have been spent by now.
+func (z *shaper) wearsOff(g *gang, now time.Time) bool {
+	on := g.judgedOn
+	if !g.sized() {
+		on = g.shapedFor
+	}
+	return g.spends && g.waits() && !z.fixed(g) && on.minute != now.Unix()/60
 }
 
 // payers asks who pays on the nodes that there are.
@@ -144,8 +160,10 @@ func (z *shaper) keepsSize(g *gang) bool {
 // being paid for there, by now, while another would not.
 func (z *shaper) stunts(g *gang) bool {
 	if on := z.footingOf(g); g.judgedOn != on || g.judged != g.full {
-		g.judgedOn, g.judged = on, g.full
-		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, z.nodes.payers(z.now))
+		payers := z.nodes.payers(z.now)
+		g.stunted = plan.Outgrown(&g.run.Spec, g.full, on.fleet, payers)
+		g.spends = payers.Spends
+		g.judgedOn, g.judged = z.footingOf(g), g.full
 	}
 	return g.stunted
 }

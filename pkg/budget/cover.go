@@ -259,6 +259,11 @@ func (c *Cover) Dry(wanted int) []string {
 	return slices.Compact(out)
 }
 
+// CountsHours reports whether any limit is one on GPU-hours, so that time alone may leave less.
+func (c *Cover) CountsHours() bool {
+	return slices.ContainsFunc(c.limits, func(l limit) bool { return l.Hours() })
+}
+
 // BorrowLimit returns the Run's own maxBorrowGPUs, and whether it is all that keeps a number of GPUs from being paid
 // for.
 func (c *Cover) BorrowLimit(wanted int) (Limit, bool) {

@@ -79,6 +79,8 @@ type Payers struct {
 	// Fleet is the nodes on which they may pay, whatever is held of them.
 	Fleet *topology.Fleet
 	Now   time.Time
+	// Spends is true once an answer has rested on a limit on GPU-hours: they may be spent later.
+	Spends bool
 }
 
 // ways returns the tests, the best first, of whether a Run can start in a shape while nobody holds anything.
@@ -101,6 +103,7 @@ func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, Opportunistic: spec.Opportunistic,
 		Funding: claim.Funding, MaxDuration: claim.MaxDuration, Unheld: true, Ever: ever,
 	}, d, claim, d.EveryPod(), nil, p.Now)
+	p.Spends = p.Spends || a.cover.CountsHours()
 	if a.cover.Payable() < a.wanted {
 		return false
 	}

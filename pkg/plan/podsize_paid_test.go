@@ -99,7 +99,7 @@ func paidSizeAgainstEverySize(t *rapid.T) (kind string) {
 		}
 	}
 	whole := fleet.Whole("H100")
-	got, refusal := DemandOf(spec, 0, whole, &Payers{charged, fleet, drawnAt})
+	got, refusal := DemandOf(spec, 0, whole, &Payers{Accounts: charged, Fleet: fleet, Now: drawnAt})
 	if refusal != nil {
 		return "refused"
 	}

@@ -20,6 +20,9 @@ func sizeStories() []Story {
 		{Name: "pods-of-a-size-that-two-pay", Play: sizePaidByTwo},
 		{Name: "pods-of-a-size-that-is-paid-later", Play: sizePaidLater},
 		{Name: "pods-of-a-size-that-a-window-pays", Play: sizePaidInItsWindow},
+		{Name: "pods-of-a-size-whose-hours-are-spent", Play: sizeNoLongerPaid},
+		{Name: "pods-of-a-size-whose-hours-go-by", Long: "ten minutes of its Budget are to be spent",
+			Play: sizePaidNoLongerMeanwhile},
 	}
 }
 
@@ -206,4 +209,37 @@ func sizePaidInItsWindow(s *Teller) {
 	s.Same("the start that is promised", e.Start.Add(10*time.Second).UTC(), r.Spec.EarliestStart.UTC())
 	s.Says("waits", rqv1.RunRunning, "bound 16 GPUs")
 	s.sized("waits", 4, 0)
+}
+
+// largeOrSmall makes two large nodes and four that are half as large, and has a team be paid for on either: on the large
+// ones, which one Run fills, for so many GPU-hours.
+func (s *Teller) largeOrSmall(hours int64) {
+	s.Nodes("large", 2, WithGPUs(256), Labelled("pool", "large"))
+	s.Nodes("small", 4, WithGPUs(128), Labelled("pool", "small"))
+	s.Fund("team", Envelope("large", 512, In("pool", "large"), Hours(hours)), Envelope("small", 512, In("pool", "small")))
+}
+
+// sizeNoLongerPaid has a Run wait for large nodes while another spends so many of the GPU-hours that are paid there that
+// too few are left: it gets pods of the nodes on which it is paid for.
+func sizeNoLongerPaid(s *Teller) {
+	s.largeOrSmall(5)
+	s.Submit("first", 512, s.By("team"), Lasts(20*time.Second)) // 2.8 GPU-hours
+	s.Says("first", rqv1.RunRunning, "bound 512 GPUs")
+	s.sized("first", 256, 0)
+	s.Submit("waits", 512, s.By("team"), Lasts(20*time.Second))
+	s.Says("waits", rqv1.RunPending, "short by")
+	s.Says("waits", rqv1.RunRunning, "bound 512 GPUs")
+	s.sized("waits", 128, 0)
+}
+
+// sizePaidNoLongerMeanwhile is the same where the other Run has no end.
+func sizePaidNoLongerMeanwhile(s *Teller) {
+	s.largeOrSmall(600)
+	s.Submit("first", 512, s.By("team"))
+	s.Says("first", rqv1.RunRunning, "bound 512 GPUs")
+	s.Submit("waits", 512, s.By("team"))
+	s.Says("waits", rqv1.RunPending, "short by")
+	s.Later(11 * time.Minute)
+	s.Says("waits", rqv1.RunRunning, "bound 512 GPUs")
+	s.sized("waits", 128, 0)
 }
