@@ -22,6 +22,7 @@ type promise struct {
 const (
 	apiLabels  = "pkg/apis/rq/v1/groupversion.go"
 	apiLeases  = "pkg/apis/rq/v1/lease_types.go"
+	apiRuns    = "pkg/apis/rq/v1/run_types.go"
 	apiTimes   = "pkg/apis/rq/v1/reservation_types.go"
 	ranksKnow  = "test/story/told_life.go#ranksKnow"
 	wider      = "test/story/told_life.go#growAndShrink"
@@ -44,8 +45,10 @@ var promises = []promise{
 		ranksKnow, "LabelGroupIndex"},
 	{"rq.davidlangworthy.io/cohort", "researchers.md", apiLabels, `LabelCohort = GroupName + "/cohort"`, ranksKnow,
 		"LabelCohort"},
+	{"Spare", "researchers.md", apiLeases, `RoleSpare LeaseRole = "Spare"`, fillsSpare, "Spare Start Swap"},
 	{"Borrowed", "opportunistic.md", apiLeases, `RoleBorrowed LeaseRole = "Borrowed"`,
 		"test/story/told_opportunistic.go#Borrowed", ""},
+	{"closureReason", "examples.md", apiLeases, `json:"closureReason,omitempty"`, fillsSpare, "ClosureReason"},
 	{"ReclaimedBySpare", "opportunistic.md", apiLeases, "", fillsSpare, ""},
 	{"Swap", "failures.md", apiLeases, `= "Swap"`, swapsOnA, ""},
 	{"NodeFailure", "failures.md", apiLeases, `= "NodeFailure"`, swapsOnA, ""},
@@ -59,12 +62,24 @@ var promises = []promise{
 	{"bound 96 GPUs", "examples.md", "pkg/lifecycle/story.go", "bound %d GPU", wider, ""},
 	{"grew to 128 GPUs", "examples.md", "pkg/lifecycle/story.go", "grew to %d GPU", wider, ""},
 	{"Grow to 160", "examples.md", "pkg/lifecycle/status.go", "Grow to %d", wider, ""},
+	{"[leases: 2 active, 1 spare]", "researchers.md", "pkg/cli/watch/transition.go", `NoteOf("leases:"`,
+		"test/integration/cli_watch_test.go#TestWatchTellsWidthAndLeases", "[leases: 2 active, 2 spare]"},
+	{"desiredTotalGPUs", "examples.md", apiRuns, `json:"desiredTotalGPUs,omitempty"`, wider, "Desires(96)"},
 	{"shrunk to 96 GPUs", "examples.md", "pkg/lifecycle/story.go", "shrunk to %d GPU", wider, ""},
 	{"GPUs exhausted for requested width", "troubleshooting.md", "pkg/plan/money.go", "", sponsored, ""},
 	{"BorrowLimit", "reservations.md", "pkg/plan/refusal.go", "", sponsored, ""},
 	{"it does not lend to", "troubleshooting.md", "pkg/budget/cover.go", "",
 		"pkg/budget/limit_test.go#TestSponsorsThatDoNotLend", ""},
 	{"borrowedGPUs", "examples.md", "pkg/apis/rq/v1/funding_types.go", "", sponsored, "awaitFunding"},
+	{"ownedGPUs", "examples.md", "pkg/apis/rq/v1/funding_types.go", `json:"ownedGPUs"`, sponsored, "awaitFunding"},
+	{"spares: 1", "researchers.md", apiRuns, `json:"spares,omitempty"`, "test/story/told_sizes.go#oneSpareIsOnePod",
+		"Spares(1)"},
+	{"pendingReservation", "reservations.md", apiRuns, `json:"pendingReservation,omitempty"`, lottery,
+		"PendingReservation"},
+	{"Released", "reservations.md", apiTimes, `= "Released"`, lottery, "ReservationReleased"},
+	{"earliestStart", "reservations.md", apiTimes, `json:"earliestStart"`, lottery, "EarliestStart"},
+	{"deficitGPUs", "reservations.md", apiTimes, `json:"deficitGPUs"`, lottery, "DeficitGPUs"},
+	{"conflictSet", "reservations.md", apiTimes, `json:"conflictSet,omitempty"`, lottery, "Conflicts(r)"},
 	{"cluster short by", "examples.md", "pkg/lifecycle/publish.go", "", "test/story/told_sizes.go#oneSpareIsOnePod", ""},
 	{"Drop spares in scope", "reservations.md", remedies, "", remedied, ""},
 	{"Shrink elastic runs by step size", "reservations.md", remedies, "", remedied, ""},

@@ -47,6 +47,7 @@ func runStarts(s *Teller) {
 	s.Same("it has started, and not finished", []bool{true, false},
 		[]bool{meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionStarted),
 			meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionFinished)})
+	s.Same("how many dates it had", 0, len(s.Reservations("wide")))
 	leases := s.World().LeasesOf("wide")
 	s.Same("how many Leases it has", 12, len(leases))
 	for _, l := range leases {

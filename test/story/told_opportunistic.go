@@ -54,7 +54,7 @@ func (s *Teller) Borrowed(run string, want Leases) {
 }
 
 // fillAndSwap is worked example 3: shards run on the idle node and on the one of the spare; when a node of J1 fails,
-// those on the spare's give way to it.
+// those on the spare's give way to it, within seconds.
 func fillAndSwap(s *Teller) {
 	s.Nodes("a", 18, WithGPUs(4))
 	s.Fund("alpha", Envelope("all", 68))
@@ -69,9 +69,12 @@ func fillAndSwap(s *Teller) {
 	s.Says("j2", rqv1.RunRunning, "4 of 8 shards run; the others wait: no idle GPUs fit a shard")
 	s.Sound()
 
-	failed := s.On("j1-3")
+	failed, began := s.On("j1-3"), s.Now()
 	s.Lose(failed)
 	s.Says("j1", rqv1.RunRunning, "group 0 swapped to spare after node failure")
+	if took := s.Now().Sub(began); took > 10*time.Second {
+		s.Errorf("the swap took %s", took)
+	}
 	after := s.Shards("j2", 2)
 	delete(on, spare)
 	s.Same("where shards run", on, after)

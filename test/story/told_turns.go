@@ -67,6 +67,7 @@ func windowOpens(s *Teller) {
 	r := s.Promised("big", rqv1.ReservationPending)
 	s.Same("confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
 	s.Same("earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
+	s.Same("on how many nodes, of both domains", 8, len(r.Spec.IntendedSlice.Nodes))
 	if left := r.Status.CountdownSeconds; left == nil || *left > 13 {
 		s.Errorf("countdown %v", left)
 	}
@@ -132,7 +133,7 @@ func (s *Teller) cutsNoMore(r *rqv1.Reservation, drawn int, shrunk int32) {
 }
 
 // stepElsewhere has a Run that can become narrower use two domains, and another ask for one of them: that is the one in
-// which the step lies, and nobody is drawn.
+// which the step lies, and nobody is drawn. When the other has ended the Run is as wide again as it desires.
 func stepElsewhere(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Nodes("d1", 2)
@@ -148,6 +149,8 @@ func stepElsewhere(s *Teller) {
 	s.Same("the domain of the step", top[:2], s.On("next-0")[:2])
 	s.Says("filler", rqv1.RunRunning, "shrunk to 16 GPUs")
 	s.cutsNoMore(s.Promised("next", rqv1.ReservationReleased), 0, 16)
+	s.Finish("next")
+	s.Says("filler", rqv1.RunRunning, "grew to 32 GPUs")
 }
 
 // stepsElsewhere has two Runs that can become narrower use all there is, and another ask for more than their steps: one
