@@ -80,6 +80,7 @@ func run(ctx context.Context, o *options.Options) error {
 		return fmt.Errorf("starting: %w", err)
 	}
 	plugins.TellOfRuns(scheduler, parts.controllers.EventRecorder())
+	plugins.KeepPods(scheduler)
 	// Only the leader asks for pods to schedule, so the first request is when this process begins to decide.
 	leading := make(chan struct{})
 	next, lead := scheduler.NextEntity, sync.OnceFunc(func() { close(leading) })

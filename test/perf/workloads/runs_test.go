@@ -40,6 +40,7 @@ type creation func(ctx context.Context, c clients, template *rqv1.Run, i, pods i
 func submit(s *stopwatch, create creation) perf.NodeUpdateFn {
 	return func(tCtx ktesting.TContext, sched *scheduler.Scheduler, _ *perf.Workload, nodes *corev1.NodeList) error {
 		plugins.TellOfRuns(sched, nil) // nearly as cmd/scheduler does
+		plugins.KeepPods(sched)
 		c, err := controllers.NewClient(tCtx.RESTConfig())
 		if err != nil {
 			return err
