@@ -65,9 +65,8 @@ func (u *Budgets) refreshSome(now time.Time) bool {
 	u.mu.Lock()
 	defer u.mu.unlockUnchanged() // whoever is looked at brings an event if anything changes
 	changed, more := u.accounts.RefreshSome(now, refreshedAtOnce)
-	for _, name := range changed {
-		namespace, lease, _ := strings.Cut(name, "/")
-		if l := u.seats.leases[types.NamespacedName{Namespace: namespace, Name: lease}]; l != nil {
+	for _, name := range namesOf(changed) {
+		if l := u.seats.leases[name]; l != nil {
 			u.mail.reconcile(l.run, lane.Date)
 		}
 	}

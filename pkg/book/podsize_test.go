@@ -156,18 +156,23 @@ func TestDevicesThatAreAwayForAMoment(t *testing.T) {
 	})
 }
 
+// largeAndSmall adds two nodes of 8 GPUs and four of 4, each labelled so.
+func (w *world) largeAndSmall() {
+	w.addNode("n0", "d0")
+	w.addNode("n1", "d0")
+	w.label("n0", "large")
+	w.label("n1", "large")
+	for i := range 4 {
+		w.addSmall(fmt.Sprint("s", i), 4)
+		w.label(fmt.Sprint("s", i), "small")
+	}
+}
+
 // TestThePodSizeThatIsPaid asks what would happen to a Run that is paid for on small nodes alone, has it wait for
 // another there, and has these nodes come to be paid for no more: what is foretold is what becomes of it.
 func TestThePodSizeThatIsPaid(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
-		w.label("n0", "large")
-		w.label("n1", "large")
-		for i := range 4 {
-			w.addSmall(fmt.Sprint("s", i), 4)
-			w.label(fmt.Sprint("s", i), "small")
-		}
+		w.largeAndSmall()
 		w.payOn("a", "org:a", 16, "small")
 		w.setBudget("b", "org:b", 4)
 		w.submit("run1", "org:b", 1, 1, 4)
@@ -195,14 +200,7 @@ func TestThePodSizeThatIsPaid(t *testing.T) {
 // of that size.
 func TestARequeuedRunKeepsTheSizeOfItsPods(t *testing.T) {
 	tell(t, func(w *world) {
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
-		w.label("n0", "large")
-		w.label("n1", "large")
-		for i := range 4 {
-			w.addSmall(fmt.Sprint("s", i), 4)
-			w.label(fmt.Sprint("s", i), "small")
-		}
+		w.largeAndSmall()
 		w.payOn("a", "org:a", 16, "small")
 		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
 		w.settle()

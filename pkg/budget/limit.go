@@ -166,7 +166,7 @@ func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
 	due := b.dues(anybody, e.key)
 	out := []int{b.gpus(Concurrency, e.Concurrency, b.held(at.inUse()), due)}
 	if e.MaxGPUHours != nil {
-		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, b.committed(at, anybody...), due))
+		out = append(out, b.hours(GPUHours, *e.MaxGPUHours, b.committedOn(at, anybody...), due))
 	}
 	if relation == rqv1.RelationSponsor {
 		due := b.dues([]holder{holderBorrower}, e.key)
@@ -174,7 +174,7 @@ func (b *builder) limitsOf(e envelope, relation rqv1.Relation) []int {
 			out = append(out, b.gpus(LendingConcurrency, *l.MaxConcurrency, b.held(at.heldBy(holderBorrower)), due))
 		}
 		if l := e.Lending; l != nil && l.MaxGPUHours != nil {
-			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, b.committed(at, holderBorrower), due))
+			out = append(out, b.hours(LendingGPUHours, *l.MaxGPUHours, b.committedOn(at, holderBorrower), due))
 		}
 		if b.cover.borrow >= 0 {
 			out = append(out, b.cover.borrow)
@@ -225,13 +225,13 @@ func (b *builder) capLimits(budget string, c *rqv1.AggregateCap) []int {
 		return known
 	}
 	var out []int
-	used, committed := b.under(budget, c)
+	used, spent, promised := b.accounts.under(budget, c, b.now)
 	due := b.dues(anybody, keysOf(budget, c)...)
 	if c.MaxConcurrency != nil {
-		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, used, due))
+		out = append(out, b.gpus(Concurrency, *c.MaxConcurrency, b.held(used), due))
 	}
 	if c.MaxGPUHours != nil {
-		out = append(out, b.hours(GPUHours, *c.MaxGPUHours, committed, due))
+		out = append(out, b.hours(GPUHours, *c.MaxGPUHours, b.committed(spent, promised), due))
 	}
 	for _, l := range out {
 		b.cover.limits[l].Cap = c.Name
@@ -248,28 +248,16 @@ func keysOf(budget string, c *rqv1.AggregateCap) []Key {
 	return out
 }
 
-// under returns the GPUs in use, and the Spend that is spent or promised, under an aggregate cap.
-func (a *Accounts) under(budget string, c *rqv1.AggregateCap, now time.Time) (used int, committed Spend) {
+// under returns the GPUs in use, and what is spent and promised, under an aggregate cap.
+func (a *Accounts) under(budget string, c *rqv1.AggregateCap, now time.Time) (used int, spent, promised Spend) {
 	for _, name := range c.Envelopes {
 		if at := a.accounts[Key{budget, name}]; at != nil {
 			used += at.inUse()
-			committed += at.spentBy(now, anybody...) + at.promised(now, anybody...)
+			spent += at.spentBy(now, anybody...)
+			promised += at.promised(now, anybody...)
 		}
 	}
-	return used, committed
-}
-
-// under returns as much of that as counts.
-func (b *builder) under(budget string, c *rqv1.AggregateCap) (used int, committed Spend) {
-	if !b.cover.ask.Unheld {
-		return b.accounts.under(budget, c, b.now)
-	}
-	for _, name := range c.Envelopes {
-		if at := b.accounts.accounts[Key{budget, name}]; at != nil {
-			committed += at.spentBy(b.now, anybody...)
-		}
-	}
-	return 0, committed
+	return used, spent, promised
 }
 
 // held returns how many of some GPUs that are held count.
@@ -280,12 +268,17 @@ func (b *builder) held(gpus int) int {
 	return gpus
 }
 
-// committed returns how much counts of what is spent by some holders, or promised to them.
-func (b *builder) committed(at *account, which ...holder) Spend {
+// committed returns how much counts of what is spent and what is promised.
+func (b *builder) committed(spent, promised Spend) Spend {
 	if b.cover.ask.Unheld {
-		return at.spentBy(b.now, which...)
+		return spent
 	}
-	return at.spentBy(b.now, which...) + at.promised(b.now, which...)
+	return spent + promised
+}
+
+// committedOn returns how much counts of what is spent by some holders, or promised to them.
+func (b *builder) committedOn(at *account, which ...holder) Spend {
+	return b.committed(at.spentBy(b.now, which...), at.promised(b.now, which...))
 }
 
 // spentBy returns what some holders have spent.

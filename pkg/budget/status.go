@@ -104,20 +104,19 @@ func (a *Accounts) hoursStatus(at *account, e *rqv1.Envelope, now time.Time) *rq
 }
 
 func (a *Accounts) capStatus(budget string, c *rqv1.AggregateCap, now time.Time) rqv1.AggregateCapStatus {
-	used, committed := a.under(budget, c, now)
+	used, spent, promised := a.under(budget, c, now)
 	out := rqv1.AggregateCapStatus{Name: c.Name, UsedGPUs: int32(used)}
 	if c.MaxConcurrency != nil {
 		left := max(0, *c.MaxConcurrency-int32(used))
 		out.HeadroomGPUs = &left
 	}
-	var spent, hourly Spend
+	var hourly Spend
 	for _, name := range c.Envelopes {
 		if at := a.accounts[Key{budget, name}]; at != nil {
-			spent += a.spentOn(Key{budget, name}, now)
 			hourly += at.hourly()
 		}
 	}
-	out.GPUHours = hoursOf(spent, committed-spent, hourly, c.MaxGPUHours)
+	out.GPUHours = hoursOf(spent, promised, hourly, c.MaxGPUHours)
 	return out
 }
 

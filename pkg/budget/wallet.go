@@ -112,10 +112,9 @@ func (a *Accounts) spentOn(k Key, now time.Time, which ...holder) Spend {
 		return 0
 	}
 	if len(which) == 0 {
-		which = []holder{holderOwner, holderFamily, holderBorrower}
+		which = anybody
 	}
-	spent := at.spent(now)
-	return spent.of(which...)
+	return at.spentBy(now, which...)
 }
 
 func spentOut(most *int64, spent Spend) bool { return most != nil && spent >= hours(*most) }

@@ -221,8 +221,7 @@ func (g *groups) member(pod *corev1.Pod) {
 	}
 	run := g.cachedRun(runOfPod(pod))
 	first := run != nil && run.Spec.TheirsComeLate() && run.Status.Phase == rqv1.RunPending && pod.Spec.NodeName != ""
-	goes := rank.Ended(pod) || pod.DeletionTimestamp != nil
-	if goes {
+	if rank.Ended(pod) || pod.DeletionTimestamp != nil {
 		g.vacate(g.groupOf(pod))
 	}
 	if first || rank.Ended(pod) {

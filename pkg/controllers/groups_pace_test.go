@@ -68,7 +68,7 @@ func TestGroupsThatHaveEndedMakeNobodyWait(t *testing.T) {
 	if len(g.groups.known) != 3000 {
 		t.Fatalf("it knows %d groups", len(g.groups.known))
 	}
-	if rest := g.groups.rest(); rest != groupRest {
+	if rest := g.groups.rest(groupRest); rest != groupRest {
 		t.Errorf("beside 3,000 groups that have ended one that waits is looked at again after %s", rest)
 	}
 	pods := make([]*corev1.Pod, 2000)
@@ -77,13 +77,13 @@ func TestGroupsThatHaveEndedMakeNobodyWait(t *testing.T) {
 		g.groups.note(pods[i])
 		g.groups.note(pods[i])
 	}
-	if rest := g.groups.rest(); rest != 2000*groupPace {
+	if rest := g.groups.rest(groupRest); rest != 2000*groupPace {
 		t.Errorf("beside 2,000 that wait it is looked at again after %s", rest)
 	}
 	for _, pod := range pods {
 		g.groups.drop(pod)
 	}
-	if rest := g.groups.rest(); rest != groupRest {
+	if rest := g.groups.rest(groupRest); rest != groupRest {
 		t.Errorf("when those have gone it is looked at again after %s", rest)
 	}
 }

@@ -77,6 +77,11 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		}
 		return 0, g.deleteRun(ctx, run)
 	}
+	return g.further(ctx, run, v)
+}
+
+// further brings the Run of a group, or a group that has none, a step further, as it is seen.
+func (g *groups) further(ctx context.Context, run *rqv1.Run, v *view) (_ time.Duration, err error) {
 	stale := false
 	if run != nil && run.DeletionTimestamp == nil {
 		if stale, err = g.stale(ctx, run, v); err != nil {
@@ -90,16 +95,16 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
 	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
-	case run != nil && v.end == "" && (v.empty || v.idle && group.Suspended(o.Object) != ""):
+	case run != nil && v.end == "" && (v.empty || v.idle && group.Suspended(v.Object) != ""):
 		return g.await(ctx, run, v)
 	case run != nil:
 		return g.serve(ctx, run, v)
-	case len(waiting) == 0:
+	case len(v.waiting) == 0:
 		return 0, nil
-	case v.end != "" && problem == "":
-		problem = hasEnded(key, v.end)
+	case v.end != "" && v.problem == "":
+		v.problem = hasEnded(v.Key, v.end)
 	}
-	return g.derive(ctx, o, waiting, problem)
+	return g.derive(ctx, v.Observed, v.waiting, v.problem)
 }
 
 // goesOn notes whether a group whose Run is complete goes on with pods that are a gang of their own: all that wait are
@@ -178,12 +183,12 @@ func (g *groups) keep(v *view) {
 	}
 }
 
-// rest returns when to look again at a group that waits for what nobody tells of: the more groups wait the later, so
-// that who makes many which nobody pays for has no more read than that.
-func (g *groups) rest() time.Duration {
+// rest returns when to look again at a group that waits for what nobody tells of, after a least time: the more groups
+// wait the later, so that who makes many which nobody pays for has no more read than that.
+func (g *groups) rest(least time.Duration) time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return max(groupRest, time.Duration(g.wait)*groupPace)
+	return max(least, time.Duration(g.wait)*groupPace)
 }
 
 // serve has a Run that stands for a group get pods of it.
@@ -209,7 +214,7 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	}
 	maps.Copy(who, v.mayNotGrow)
 	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
-	if rest := g.rest(); turned && !run.Ended() && (after == 0 || rest < after) {
+	if rest := g.rest(groupRest); turned && !run.Ended() && (after == 0 || rest < after) {
 		after = rest // nobody tells when that is mended
 	}
 	return after, g.report(ctx, v.Observed, run, "")
@@ -316,7 +321,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 				g.decide([]*corev1.Pod{pod}, book.Stranger{})
 			}
 		}
-		return g.rest(), g.report(ctx, o, nil, told)
+		return g.rest(groupRest), g.report(ctx, o, nil, told)
 	case d.Spec == nil && d.Waits == "":
 		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
@@ -325,7 +330,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	if d.Spec != nil {
 		return 0, nil // the Run's own event looks again
 	}
-	return g.rest(), g.report(ctx, o, nil, d.Waits)
+	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }
 
 // madeAgain reports whether the pods of a group are made by controllers, which may make others in their places, and no
@@ -357,11 +362,9 @@ func (g *groups) feed(run *rqv1.Run, v *view) time.Duration {
 	case v.idle:
 		return v.rest
 	case v.problem != "":
-		return g.rest()
+		return g.rest(groupRest)
 	case run.Status.Phase != rqv1.RunRunning:
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return max(groupPending, time.Duration(g.wait)*groupPace)
+		return g.rest(groupPending)
 	}
 	return 0
 }

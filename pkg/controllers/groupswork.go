@@ -48,7 +48,7 @@ func (g *groups) work(ctx context.Context) {
 			klog.FromContext(ctx).V(2).Info("Retrying a group", "group", key, "err", err)
 			g.line.again(key, g.workOn(key))
 		default:
-			g.line.forget(key)
+			g.line.Forget(key)
 		}
 		if after > 0 {
 			g.line.add(key, min(lane.Begin, g.workOn(key)), after) // nothing is told of it

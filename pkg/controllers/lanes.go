@@ -13,13 +13,33 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/metrics"
 )
 
-// line is one lane's Runs.
-type line = priorityqueue.PriorityQueue[types.NamespacedName]
+// line is what is to be looked at, what goes first in front. K names it.
+type line[K comparable] struct{ priorityqueue.PriorityQueue[K] }
+
+func newLine[K comparable](rests workqueue.TypedRateLimiter[K]) line[K] {
+	return line[K]{priorityqueue.New("", func(o *priorityqueue.Opts[K]) { o.RateLimiter = rests })}
+}
+
+// add has something looked at after a while for some work; the least while counts, and the work that goes first.
+func (l line[K]) add(key K, work lane.Work, after time.Duration) {
+	l.put(key, work, priorityqueue.AddOpts{After: after})
+}
+
+// again has something looked at again that went wrong, the later the more often it has.
+func (l line[K]) again(key K, work lane.Work) {
+	l.put(key, work, priorityqueue.AddOpts{RateLimited: true})
+}
+
+func (l line[K]) put(key K, work lane.Work, how priorityqueue.AddOpts) {
+	priority := int(work)
+	how.Priority = &priority
+	l.AddWithOpts(how, key)
+}
 
 // lanes are the Runs that are to be looked at, in a line for each lane. A Run may stand in several, and is worked on by
 // one worker at a time.
 type lanes struct {
-	lines map[lane.Lane]line
+	lines map[lane.Lane]line[types.NamespacedName]
 	ended sync.Once
 
 	mu sync.Mutex
@@ -31,30 +51,24 @@ type lanes struct {
 
 // newLanes returns lanes without Runs. How long a Run that fails rests is counted for the Run, whatever its lane.
 func newLanes() *lanes {
-	q := &lanes{lines: map[lane.Lane]line{}, busy: map[types.NamespacedName][]lane.Work{},
+	q := &lanes{lines: map[lane.Lane]line[types.NamespacedName]{}, busy: map[types.NamespacedName][]lane.Work{},
 		shares: map[lane.Lane]*shares[types.NamespacedName]{}}
 	rests := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, 10*time.Second)
 	for _, l := range lane.All {
-		q.lines[l] = priorityqueue.New("", func(o *priorityqueue.Opts[types.NamespacedName]) { o.RateLimiter = rests })
+		q.lines[l] = newLine(rests)
 		q.shares[l] = newShares[types.NamespacedName](l.Workers())
 	}
 	return q
 }
 
-// add has a Run looked at after a while for some work; the least while counts, and the work that goes first.
+// add has a Run looked at after a while for some work.
 func (q *lanes) add(run types.NamespacedName, work lane.Work, after time.Duration) {
-	q.put(run, work, priorityqueue.AddOpts{After: after})
+	q.lines[work.Lane()].add(run, work, after)
 }
 
-// again has a Run looked at again that went wrong, the later the more often it has.
+// again has a Run looked at again that went wrong.
 func (q *lanes) again(run types.NamespacedName, work lane.Work) {
-	q.put(run, work, priorityqueue.AddOpts{RateLimited: true})
-}
-
-func (q *lanes) put(run types.NamespacedName, work lane.Work, how priorityqueue.AddOpts) {
-	priority := int(work)
-	how.Priority = &priority
-	q.lines[work.Lane()].AddWithOpts(how, run)
+	q.lines[work.Lane()].again(run, work)
 }
 
 // next waits for a Run of a lane that nobody works on, of a namespace that has not taken its share of the workers.
@@ -98,10 +112,10 @@ func (q *lanes) done(run types.NamespacedName, work lane.Work) {
 	q.mu.Unlock()
 	q.lines[work.Lane()].Done(run)
 	for _, other := range besides {
-		q.put(run, other, priorityqueue.AddOpts{})
+		q.add(run, other, 0)
 	}
 	for _, other := range back {
-		q.put(other.key, other.work, priorityqueue.AddOpts{})
+		q.add(other.key, other.work, 0)
 	}
 }
 

@@ -51,10 +51,7 @@ func (l *ledger) fold(through time.Time) (some bool) {
 	for _, payer := range l.book.Budgets.Charged() {
 		folded, changed := l.book.Budgets.Settle(payer, through)
 		if changed {
-			l.settled.changed([]string{payer})
-		}
-		for _, name := range folded {
-			l.settled.add(settledLease{name, payer})
+			l.settled.fold(payer, folded)
 		}
 		some = some || len(folded) > 0
 	}
@@ -77,10 +74,7 @@ func (l *ledger) foldBeyond(ctx context.Context, through time.Time) (some bool) 
 			continue
 		}
 		some = true
-		l.settled.changed([]string{payer})
-		for _, name := range folded {
-			l.settled.add(settledLease{name, payer})
-		}
+		l.settled.fold(payer, folded)
 		metrics.LeasesSettledEarly.Add(float64(len(folded)))
 		klog.FromContext(ctx).Info("There are more closed Leases than ledgerLimit; the oldest of a Budget with many go",
 			"budget", payer, "leases", len(folded))

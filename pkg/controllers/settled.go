@@ -35,6 +35,14 @@ func (s *settled) changed(budgets []string) {
 	}
 }
 
+// fold notes that a Budget's record has changed, and has Leases in it.
+func (s *settled) fold(budget string, leases []types.NamespacedName) {
+	s.changed([]string{budget})
+	for _, name := range leases {
+		s.add(settledLease{name, budget})
+	}
+}
+
 // storeSoon notes records that have changed because Lease objects are gone already, or about to go: until they are
 // written, they are nowhere else.
 func (s *settled) storeSoon(budgets []string) {

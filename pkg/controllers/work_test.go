@@ -18,7 +18,7 @@ import (
 
 // asked is a line of Runs that tells what becomes of each, instead of letting time go by.
 type asked struct {
-	line
+	priorityqueue.PriorityQueue[types.NamespacedName]
 	next  chan types.NamespacedName
 	heard chan string
 }
@@ -46,9 +46,9 @@ func TestWork(t *testing.T) {
 	q := &asked{next: make(chan types.NamespacedName), heard: make(chan string, 10)}
 	c.shutDown()
 	c.lanes = newLanes()
-	for l, line := range c.lanes.lines {
-		line.ShutDown()
-		c.lanes.lines[l] = q
+	for l, was := range c.lanes.lines {
+		was.ShutDown()
+		c.lanes.lines[l] = line[types.NamespacedName]{q}
 	}
 	ctx, end := context.WithCancel(t.Context())
 	over := make(chan struct{})

@@ -87,6 +87,31 @@ func DeriveNew(o *Observed) Derived {
 	return Derive(&of)
 }
 
+// problemOf says what is wrong with a group whose pods ask for so many GPUs each; empty for nothing.
+func problemOf(o *Observed, shape *Shape, members []member, perPod int) string {
+	if o.Key.Kind == kindPod && Dropped(members[0].pod) {
+		return fmt.Sprintf("%s was made with spec.schedulingGroup, which names its PodGroup, and the API server "+
+			"dropped that field: %s, and create the pod again, or name the group by annotations %s and %s", o.Key,
+			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
+	}
+	if o.Key.Alone() {
+		if why := Unserved(members[0].pod); why != "" {
+			return why
+		}
+	}
+	if shape.mixed != "" {
+		return fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
+	}
+	if perPod > topology.MaxGPUsPerNode {
+		return fmt.Sprintf("each pod of %s asks for %d GPUs or more, and a node may have %d at most", o.Key, perPod,
+			topology.MaxGPUsPerNode)
+	}
+	if gpus := int64(shape.Ranks) * int64(perPod); gpus > maxPods {
+		return fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, gpus, maxPods)
+	}
+	return ""
+}
+
 // Derive returns the Run that stands for a group. A group that asks for no GPUs has none.
 func Derive(o *Observed) Derived {
 	shape, waits := shapeOf(o)
@@ -100,29 +125,8 @@ func Derive(o *Observed) Derived {
 		out.Problem = problem
 		return out
 	}
-	if o.Key.Kind == kindPod && Dropped(members[0].pod) {
-		out.Problem = fmt.Sprintf("%s was made with spec.schedulingGroup, which names its PodGroup, and the API server "+
-			"dropped that field: %s, and create the pod again, or name the group by annotations %s and %s", o.Key,
-			ToServe(nativeKind), rqv1.AnnotationGroup, rqv1.AnnotationGroupSize)
-		return out
-	}
-	if o.Key.Alone() {
-		out.Problem = Unserved(members[0].pod)
-		if out.Problem != "" {
-			return out
-		}
-	}
-	if shape.mixed != "" {
-		out.Problem = fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
-		return out
-	}
-	if perPod > topology.MaxGPUsPerNode {
-		out.Problem = fmt.Sprintf("each pod of %s asks for %d GPUs or more, and a node may have %d at most", o.Key, perPod,
-			topology.MaxGPUsPerNode)
-		return out
-	}
-	if gpus := int64(shape.Ranks) * int64(perPod); gpus > maxPods {
-		out.Problem = fmt.Sprintf("%s asks for %d GPUs, and a Run may have %d at most", o.Key, gpus, maxPods)
+	out.Problem = problemOf(o, &shape, members, perPod)
+	if out.Problem != "" {
 		return out
 	}
 	p, total := paramsOf(o, members), int32(shape.Ranks*perPod)

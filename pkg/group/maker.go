@@ -1,6 +1,8 @@
 package group
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -14,24 +16,23 @@ func Asked(maker map[string]any) (pods int, says bool) {
 	if object.GetDeletionTimestamp() != nil || End(maker) != "" || Suspended(maker) != "" {
 		return 0, true
 	}
-	if kind := KeyOfObject(maker); kind.API == "batch" && kind.Kind == "Job" {
-		most := int64(1)
-		if n, said, _ := unstructured.NestedInt64(maker, "spec", "parallelism"); said {
-			most = n
-		}
+	switch kind := KeyOfObject(maker); {
+	case kind.API == "batch" && kind.Kind == "Job":
+		most := numberOr(maker, 1, "spec", "parallelism")
 		if n, said, _ := unstructured.NestedInt64(maker, "spec", "completions"); said {
-			done, _, _ := unstructured.NestedInt64(maker, "status", "succeeded")
-			most = min(most, n-done)
+			most = min(most, n-numberOr(maker, 0, "status", "succeeded"))
 		}
 		return int(max(0, most)), true
-	}
-	switch KeyOfObject(maker).Kind {
-	case "ReplicaSet", "StatefulSet", "ReplicationController":
-		n, said, _ := unstructured.NestedInt64(maker, "spec", "replicas")
-		if !said {
-			n = 1
-		}
-		return int(max(0, n)), true
+	case slices.Contains([]string{"ReplicaSet", "StatefulSet", "ReplicationController"}, kind.Kind):
+		return int(max(0, numberOr(maker, 1, "spec", "replicas"))), true
 	}
 	return 0, false
+}
+
+// numberOr returns a number of an object; another where it does not say any.
+func numberOr(object map[string]any, other int64, path ...string) int64 {
+	if n, said, _ := unstructured.NestedInt64(object, path...); said {
+		return n
+	}
+	return other
 }
