@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -34,7 +35,8 @@ func (z *shaper) contradicts(m *member) string {
 		return fmt.Sprintf("pod %s was admitted with a request for %d GPUs, and the Run pays for %d a pod: %s",
 			m.pod.Name, asks, pays, seeAdmission)
 	}
-	if other := z.nodes.asksBut(m.pod, g.resource); other != "" {
+	other := cmp.Or(z.nodes.asksBut(m.pod, g.resource), z.nodes.args.GPUResource.NotCounted(&m.pod.Spec))
+	if other != "" {
 		return fmt.Sprintf("pod %s was admitted with a request for %s, and the Run pays for %s: %s", m.pod.Name, other,
 			g.resource, seeAdmission)
 	}

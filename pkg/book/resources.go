@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -92,11 +94,26 @@ func (t *nodeTable) asksBut(pod *corev1.Pod, but string) string {
 	return t.args.GPUResource[i]
 }
 
+// unserved says that a pod asks for GPUs, or for parts of them, that nobody counts, so that nobody could pay for them.
+// It is empty where it asks for none.
+func (t *nodeTable) unserved(pod *corev1.Pod) string {
+	asks := t.args.GPUResource.NotCounted(&pod.Spec)
+	if part := config.PortionOf(pod); asks == "" && part != "" {
+		asks = "a part of a GPU by " + part
+	}
+	if asks == "" {
+		return ""
+	}
+	return fmt.Sprintf("pod %s asks for %s, which jobtree does not count, so that nobody can pay for it: request %s, ask "+
+		"an administrator whether gpuResource is to name it, or leave the pod to another scheduler (spec.schedulerName)",
+		pod.Name, asks, strings.Join(t.args.GPUResource, " or "))
+}
+
 // mistaken refuses a Run whose pod template asks for another resource than the nodes of its type have; nil where it
 // does not, or there are no such nodes.
 func (t *nodeTable) mistaken(pod *corev1.Pod, d plan.Demand) *plan.Refusal {
 	of := t.resourceOf(d.Flavor)
-	other := t.asksBut(pod, of)
+	other := cmp.Or(t.asksBut(pod, of), t.args.GPUResource.NotCounted(&pod.Spec))
 	if other == "" || t.gpusOfAll(d.Flavor) == 0 {
 		return nil
 	}

@@ -205,11 +205,12 @@ func TestATemplateThatAsksForAnotherResource(t *testing.T) {
 		w.submitWithSpares("right", "org:a", 1, 1, 4, 0, asksFor(google))
 		w.submitWithSpares("wrong", "org:a", 1, 1, 4, 0, asksFor(nvidia))
 		w.submitWithSpares("both", "org:a", 1, 1, 4, 0, asksFor(nvidia, google))
+		w.submitWithSpares("slices", "org:a", 1, 1, 4, 0, asksFor("nvidia.com/mig-1g.10gb", google)) // which nobody counts
 		w.settle()
 		w.requesting("right", "t0: 4 google.com/tpu")
-		for _, run := range []string{"wrong", "both"} {
+		for run, asks := range map[string]string{"wrong": nvidia, "both": nvidia, "slices": "4 nvidia.com/mig-1g.10gb"} {
 			w.refusedWith(run, plan.WrongResource)
-			const want = "spec.template requests nvidia.com/gpu, but nodes of type tpu-v5e offer google.com/tpu: request " +
+			want := "spec.template requests " + asks + ", but nodes of type tpu-v5e offer google.com/tpu: request " +
 				"that in spec.template.spec.containers[].resources.limits, leave it out, or correct spec.resources.gpuType"
 			if got := w.Book.Refusal(w.Runs[run].UID).Message; got != want {
 				w.t.Fatalf("%s is told %q", run, got)

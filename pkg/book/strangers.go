@@ -76,14 +76,18 @@ func (b *Book) HoldsBack(pod *corev1.Pod) string {
 }
 
 // Foreign says why a pod that has no rank in a Run is not placed: it asks for GPUs, and those are given to nobody who
-// has no payer (R41). It returns nil for one that asks for none, which is placed as any scheduler places it.
+// has no payer (R41), or for some that nobody counts (R48). It returns nil for one that asks for none, which is placed
+// as any scheduler places it.
 func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	gpus := b.nodes.podGPUs(pod)
 	of, _ := b.strangers.of(pod.UID)
-	if gpus == 0 && of.Refused == "" {
+	message := of.Refused
+	if gpus == 0 && message == "" {
+		message = b.nodes.unserved(pod)
+	}
+	if gpus == 0 && message == "" {
 		return nil
 	}
-	message := of.Refused
 	if message == "" {
 		message = fmt.Sprintf("nobody pays for the %d %s that the pod requests in spec.containers[].resources: name the "+
 			"owner who pays in annotation %s, or request no GPUs", gpus, b.nodes.asksFor(pod), rqv1.AnnotationOwner)

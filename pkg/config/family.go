@@ -1,0 +1,76 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// family are the names of extended resources that are GPUs, or other accelerators that a fleet may count as such, whole
+// or in parts, as their device plugins offer them. Whoever is given one that nobody counts uses what others have paid
+// for, or what nobody has.
+var family = []string{
+	"nvidia.com/*gpu*", "nvidia.com/*GPU*", "nvidia.com/mig-*", // whole, shared, virtual, by memory or cores, and slices
+	"amd.com/gpu*", "amd.com/?px_nps*", // and partitions
+	"gpu.intel.com/i915", "gpu.intel.com/xe", "gpu.intel.com/tiles", "gpu.intel.com/millicores",
+	"gpu.intel.com/memory.max", "gpu.intel.com/sriov-*", "habana.ai/gaudi*",
+	"google.com/tpu", "cloud-tpus.google.com/*",
+	"aws.amazon.com/neuron*", "k8s.amazonaws.com/vgpu",
+	"aliyun.com/gpu*", "tencent.com/vcuda-*", "volcano.sh/*gpu*", "volcano.sh/vgpu-*", "4pd.io/vgpu*",
+	"koordinator.sh/gpu*", "elasticgpu.io/gpu-*", "elasticgpu.io/qgpu-*",
+	"huawei.com/Ascend*", "huawei.com/npu*", "cambricon.com/*mlu*", "hygon.com/dcu*", "iluvatar.ai/*gpu*",
+	"metax-tech.com/*gpu*", "mthreads.com/*gpu*", "enflame.com/*gcu*", "kunlunxin.com/*xpu*", "baidu.com/*gpu*",
+	"furiosa.ai/*", "rebellions.ai/*", "tenstorrent.com/*", "qualcomm.com/qaic*", "xilinx.com/fpga-*",
+}
+
+// portions are annotations by which other schedulers give a pod that requests no device a part of one.
+var portions = []string{
+	"gpu-fraction", "gpu-memory", "runai/gpu-fraction", "sharedgpu/gpu_request", "sharedgpu/gpu_mem",
+}
+
+// InFamily reports whether a resource is a GPU, or a part of one, by its name.
+func InFamily(resource corev1.ResourceName) bool {
+	return strings.Contains(string(resource), "/") && slices.ContainsFunc(family, func(pattern string) bool {
+		matches, err := path.Match(pattern, string(resource))
+		return err == nil && matches
+	})
+}
+
+// NotCounted returns what a pod of a spec requests that is a GPU, or a part of one, and that nobody counts, the first
+// by name; empty where it requests none.
+func (r Resources) NotCounted(spec *corev1.PodSpec) string {
+	first := ""
+	look := func(list corev1.ResourceList) {
+		for name := range list {
+			if (first == "" || string(name) < first) && !r.Counts(name) && InFamily(name) &&
+				rank.PodGPUs(spec, string(name)) > 0 {
+				first = string(name)
+			}
+		}
+	}
+	for _, containers := range [][]corev1.Container{spec.Containers, spec.InitContainers} {
+		for i := range containers {
+			look(containers[i].Resources.Requests)
+			look(containers[i].Resources.Limits)
+		}
+	}
+	if first == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d %s", rank.PodGPUs(spec, first), first)
+}
+
+// PortionOf returns by which annotation a pod asks for a part of a GPU, with what it says; empty where it does not.
+func PortionOf(pod *corev1.Pod) string {
+	for _, key := range portions {
+		if part := pod.Annotations[key]; part != "" {
+			return fmt.Sprintf("annotation %s: %q", key, part)
+		}
+	}
+	return ""
+}
