@@ -1,7 +1,7 @@
 package book
 
 import (
-	"slices"
+	"container/heap"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -13,8 +13,8 @@ type round struct {
 	rooms   map[string]*topology.Blocks
 	purse   purse
 	keeps   map[purseKey]kept
-	crowds  []*crowd // those of whom somebody is to be looked at
-	counted int      // of those who are woken
+	crowds  crowds // those of whom somebody is to be looked at
+	counted int    // of those who are woken
 }
 
 // purse is what Budgets could still pay for.
@@ -43,28 +43,32 @@ func (w *waitlist) wakeNext() {
 		}
 	}
 	w.owed = false
+	heap.Init(&r.crowds)
 	for len(r.crowds) > 0 {
-		at := r.first()
-		c := r.crowds[at]
+		c := r.crowds[0]
 		served := r.serve(c)
 		if served {
 			c.next++
 		}
 		if !served || c.next == len(c.line) {
-			r.crowds = slices.Delete(r.crowds, at, at+1)
+			heap.Pop(&r.crowds)
+		} else {
+			heap.Fix(&r.crowds, 0)
 		}
 	}
 }
 
-// first returns the crowd whose next gang comes first.
-func (r *round) first() int {
-	best := 0
-	for i, c := range r.crowds {
-		if b := r.crowds[best]; byPlace(c.line[c.next], b.line[b.next]) < 0 {
-			best = i
-		}
-	}
-	return best
+// crowds are a heap: the one is first whose next gang comes first.
+type crowds []*crowd
+
+func (c crowds) Len() int           { return len(c) }
+func (c crowds) Less(i, j int) bool { return byPlace(c[i].line[c[i].next], c[j].line[c[j].next]) < 0 }
+func (c crowds) Swap(i, j int)      { c[i], c[j] = c[j], c[i] }
+func (c *crowds) Push(x any)        { *c = append(*c, x.(*crowd)) }
+func (c *crowds) Pop() any {
+	last := (*c)[len(*c)-1]
+	*c = (*c)[:len(*c)-1]
+	return last
 }
 
 // serve looks at the next gang of a crowd, and wakes it if what helps it may be enough. It reports false if that is too
