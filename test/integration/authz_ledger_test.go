@@ -73,6 +73,8 @@ func TestLedgerIsTheSchedulersAlone(t *testing.T) {
 		{"another payer", lease, false, `{"spec":{"payer":{"budget":"mm","owner":"org:ai:mm"}}}`, ""},
 		{"another Run's Lease", lease, false, `{"metadata":{"labels":{"rq.davidlangworthy.io/run":"other"}}}`,
 			"writes leases.rq.davidlangworthy.io"},
+		{"a Lease of another domain", lease, false, `{"metadata":{"annotations":{"rq.davidlangworthy.io/domain":"b"}}}`,
+			"writes leases.rq.davidlangworthy.io"},
 		{"a Lease to be collected", lease, false,
 			`{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"gone"}]}}`,
 			"writes leases.rq.davidlangworthy.io"},

@@ -81,10 +81,7 @@ func liveCluster(t *testing.T) *cluster {
 		if dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
 				Dir: dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
-				Config: schedulerConfig(t, dir, patientElection, map[string]any{
-					"gangDeadline":  "30s",
-					"nodeLossGrace": "2m", // a machine that is busy may keep kwok from renewing leases
-				}),
+				Config: schedulerConfig(t, dir, patientElection, map[string]any{"gangDeadline": "30s"}),
 			})
 		}
 		if live.err == nil {
@@ -130,7 +127,7 @@ func clusterOf(t *testing.T, places chan struct{}, jobSets bool, changes, argume
 }
 
 // schedulerConfig writes into dir the installed configuration with changes merged into it, and arguments into the
-// plugin's.
+// plugin's. Unless they say otherwise it takes long until a silent node is lost.
 func schedulerConfig(t *testing.T, dir string, changes, arguments map[string]any) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(manifests, "scheduler", "config.yaml"))
@@ -143,7 +140,9 @@ func schedulerConfig(t *testing.T, dir string, changes, arguments map[string]any
 	}
 	merge(config, changes)
 	profile := config["profiles"].([]any)[0].(map[string]any)
-	merge(profile["pluginConfig"].([]any)[0].(map[string]any)["args"].(map[string]any), arguments)
+	args := profile["pluginConfig"].([]any)[0].(map[string]any)["args"].(map[string]any)
+	merge(args, map[string]any{"nodeLossGrace": "2m"}) // a machine that is busy may keep kwok from renewing leases
+	merge(args, arguments)
 	if data, err = yaml.Marshal(config); err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ func (s *site) staysLost(node string) {
 // somebody else's stays. What becomes of the node is told on it.
 func TestANodeIsBackWhenItsSignIsGone(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": "2m"}), 1, 4, 100)
+	s := newSite(t, ownCluster(t, withoutElection, nil), 1, 4, 100)
 	s.startScheduler()
 	node := s.brokenUnder(func(node string) {
 		s.says(node, fellOff, corev1.ConditionTrue)

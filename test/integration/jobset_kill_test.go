@@ -72,7 +72,7 @@ func (s *site) moves(before map[string]corev1.Pod, lost, step string) error {
 // and has come to each step of its move to another one: it goes on there all the same, once.
 func TestKillBetweenStepsOfAMove(t *testing.T) {
 	t.Parallel()
-	c := jobSetCluster(t, withoutElection, map[string]any{"gangDeadline": "10m", "nodeLossGrace": "2m"})
+	c := jobSetCluster(t, withoutElection, map[string]any{"gangDeadline": "10m"})
 	installHolds(t, c, moveWrites)
 	(&site{cluster: c, t: t}).startScheduler()
 	steps := slices.Sorted(maps.Keys(moveWrites))

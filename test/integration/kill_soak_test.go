@@ -53,7 +53,6 @@ func TestKillsUnderAMixedLoad(t *testing.T) {
 	t.Parallel()
 	arguments := led("2s")
 	arguments["gangDeadline"], arguments["ledgerRetention"] = "10s", "5s"
-	arguments["nodeLossGrace"] = "2m" // a machine that is busy may keep kwok from renewing leases
 	s := newSite(t, jobSetCluster(t, withoutElection, arguments), 4, 4, 1000)
 	m := &mixture{site: s, random: seeded(t), seen: s.observe(), removed: map[string]bool{}}
 	s.startScheduler()

@@ -117,8 +117,7 @@ func (s *site) marked(name, reason string) error {
 // its own: what befalls other nodes at the same time would hold these losses back.
 func TestLostNodes(t *testing.T) {
 	t.Parallel()
-	cluster := ownCluster(t, withoutElection,
-		map[string]any{"nodeLossConditions": []string{brokenGPU}, "nodeLossGrace": "2m"})
+	cluster := ownCluster(t, withoutElection, map[string]any{"nodeLossConditions": []string{brokenGPU}})
 	(&site{cluster: cluster, t: t}).startScheduler()
 	for name, c := range map[string]struct {
 		strike func(s *site, node *corev1.Node)
@@ -156,10 +155,11 @@ func TestLostNodes(t *testing.T) {
 }
 
 // TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back,
-// and nothing changes until a person uncordons it.
+// and nothing changes until a person uncordons it. The nodes of the other domain are there for a machine that is so busy
+// that kwok is silent for all: more than three at once are not taken for lost.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, ownCluster(t, withoutElection, nil), 1, 3, 100)
+	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": "30s"}), 2, 3, 100)
 	s.startScheduler()
 	before := s.guarded()
 	lost := before["guarded-0"].Spec.NodeName

@@ -41,7 +41,6 @@ func TestSoak(t *testing.T) {
 	random := seeded(t)
 	arguments := led("3s")
 	arguments["activationShield"], arguments["ledgerRetention"] = "2s", "1m"
-	arguments["nodeLossGrace"] = "2m" // a machine that is busy may keep kwok from renewing leases
 	s := newSite(t, ownCluster(t, withoutElection, arguments), 2, soakGPUs/2/8, 0)
 	s.startScheduler()
 	for _, team := range soakTeams {

@@ -66,6 +66,7 @@ func TestNodeStorm(t *testing.T) {
 	arguments := led("5s")
 	arguments["activationShield"], arguments["nodeLossConditions"] = "2s", []string{brokenGPU}
 	arguments["nodeLossLimit"] = "100%" // a fleet this small could lose three at once
+	arguments["nodeLossGrace"] = "30s"
 	c := ownCluster(t, withoutElection, arguments)
 	c.nudgeKwok(t)
 	s := newSite(t, c, stormDomains, stormSize, 1000)

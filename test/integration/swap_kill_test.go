@@ -67,7 +67,7 @@ func (s *site) swaps(before map[string]corev1.Pod, step string) error {
 // as many sites as there are steps at once: the rank takes the place of the spare all the same, once.
 func TestKillBetweenStepsOfASwap(t *testing.T) {
 	t.Parallel()
-	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m", "nodeLossGrace": "2m"})
+	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m"})
 	installHolds(t, c, swapWrites)
 	(&site{cluster: c, t: t}).startScheduler()
 	steps := slices.Sorted(maps.Keys(swapWrites))

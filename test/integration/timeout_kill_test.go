@@ -52,7 +52,7 @@ func (s *site) timesOut(step string) error {
 // at each step of that: each is told so once, gives its room to the Run that waits, and starts again after that.
 func TestKillBetweenStepsOfATimeout(t *testing.T) {
 	t.Parallel()
-	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m", "nodeLossGrace": "2m"})
+	c := ownCluster(t, withoutElection, map[string]any{"gangDeadline": "10m"})
 	installHolds(t, c, timeoutWrites)
 	(&site{cluster: c, t: t}).startScheduler()
 	steps := slices.Sorted(maps.Keys(timeoutWrites))

@@ -249,7 +249,7 @@ func growthYields(s *Teller) {
 // finishedRunsGo has Runs go when their time is over: their own, that of the configuration, or one that they were
 // given since they ended, whatever the scheduler went through meanwhile. Who paid for them stays known.
 func finishedRunsGo(s *Teller) {
-	s.Nodes("d0", 4)
+	s.Nodes("d0", 1, WithGPUs(32)) // one node: with several it would be chance which Run is where
 	s.Fund("", Envelope("all", 32))
 	brief := Succeeds(time.Second)
 	s.Submit("soon", 8, brief, StaysFor(0))
