@@ -19,11 +19,14 @@ const usage = `Usage: controlplane [flags] up|down
 Flags:
 `
 
+// sampleFleet is the fleet for which the samples' Budgets pay.
+const sampleFleet = "manifests/samples/fleet.yaml"
+
 func main() {
 	o := controlplane.Options{Scheduler: true, Kwok: true, Detached: true}
 	flag.StringVar(&o.Dir, "dir", ".local", "state `directory`")
 	flag.StringVar(&o.BinDir, "bin", "", "`directory` of the binaries (default bin of the checkout)")
-	flag.StringVar(&o.Fleet, "fleet", "manifests/samples/fleet.yaml", "YAML `file` of Nodes, or empty for none")
+	flag.StringVar(&o.Fleet, "fleet", sampleFleet, "YAML `file` of Nodes, or empty for none")
 	flag.StringVar(&o.Config, "config", "", "KubeSchedulerConfiguration `file` (default manifests/scheduler/config.yaml)")
 	flag.BoolVar(&o.JobSet, "jobset", false, "start the controller of JobSets too")
 	flag.Usage = func() {
@@ -70,12 +73,20 @@ func up(ctx context.Context, o controlplane.Options) error {
 	fmt.Printf(`
   export KUBECONFIG=$PWD/%s PATH=$PWD/bin:$PATH
   kubectl get nodes
-  kubectl apply -f manifests/samples/namespaces.yaml -f manifests/samples/budgets.yaml
-  kubectl runs submit -f manifests/samples/runs
-
+%s
 Logs are in %s. End it with: make down
-`, relative(c.Kubeconfig), relative(filepath.Join(o.Dir, "logs")))
+`, relative(c.Kubeconfig), forSamples(o.Fleet), relative(filepath.Join(o.Dir, "logs")))
 	return nil
+}
+
+// forSamples is what else may be tried on a fleet: the samples, where there are nodes for them.
+func forSamples(fleet string) string {
+	if fleet != sampleFleet {
+		return ""
+	}
+	return `  kubectl apply -f manifests/samples/namespaces.yaml -f manifests/samples/budgets.yaml
+  kubectl runs submit -f manifests/samples/runs
+`
 }
 
 func down(dir string) error {
