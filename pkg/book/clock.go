@@ -97,7 +97,8 @@ func (b *Book) WorkOutNext(now time.Time, last time.Duration) bool {
 	return unforeseen
 }
 
-// sizeUp has a Run looked at whose pods may be of a size that nobody pays for any more, since GPU-hours have been spent.
+// sizeUp has a Run looked at whose pods may be of a size that nobody pays for any more, since GPU-hours have been
+// spent.
 func (b *Book) sizeUp(run types.UID, now time.Time) {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

@@ -211,16 +211,16 @@ func sizePaidInItsWindow(s *Teller) {
 	s.sized("waits", 4, 0)
 }
 
-// largeOrSmall makes two large nodes and four that are half as large, and has a team be paid for on either: on the large
-// ones, which one Run fills, for so many GPU-hours.
+// largeOrSmall makes two large nodes and four that are half as large, and has a team be paid for on either: on the
+// large ones, which one Run fills, for so many GPU-hours.
 func (s *Teller) largeOrSmall(hours int64) {
 	s.Nodes("large", 2, WithGPUs(256), Labelled("pool", "large"))
 	s.Nodes("small", 4, WithGPUs(128), Labelled("pool", "small"))
 	s.Fund("team", Envelope("large", 512, In("pool", "large"), Hours(hours)), Envelope("small", 512, In("pool", "small")))
 }
 
-// sizeNoLongerPaid has a Run wait for large nodes while another spends so many of the GPU-hours that are paid there that
-// too few are left: it gets pods of the nodes on which it is paid for.
+// sizeNoLongerPaid has a Run wait for large nodes while another spends so many of the GPU-hours that are paid there
+// that too few are left: it gets pods of the nodes on which it is paid for.
 func sizeNoLongerPaid(s *Teller) {
 	s.largeOrSmall(5)
 	s.Submit("first", 512, s.By("team"), Lasts(20*time.Second)) // 2.8 GPU-hours
