@@ -76,7 +76,7 @@ func (b *Book) HoldsBack(pod *corev1.Pod) string {
 }
 
 // Foreign says why a pod that has no rank in a Run is not placed: it asks for GPUs, and those are given to nobody who
-// has no payer (R41), or for some that nobody counts (R48). It returns nil for one that asks for none, which is placed
+// has no payer (R41), or for some that nobody counts. It returns nil for one that asks for none, which is placed
 // as any scheduler places it.
 func (b *Book) Foreign(pod *corev1.Pod) *plan.Refusal {
 	gpus := b.nodes.podGPUs(pod)
