@@ -20,7 +20,7 @@ func moneyOf(g *gang, index int) types.UID { return types.UID(fmt.Sprintf("%s/%d
 // which is paid for whatever is left (R8), would take the Budget beyond what it allows.
 func (s *seating) setAside(g *gang, index int) {
 	if g.run == nil || !s.roster.open || !g.started() || g.suspended() || g.opportunistic() || index < 0 ||
-		index >= g.demand.Pods() || g.aside[index] || g.forgone[index] {
+		index >= g.demand.Pods() || g.aside[index] {
 		return
 	}
 	charge, lost := g.paidBefore(index)

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 	l := Look{Nodes: map[string]NodeState{}, Leased: map[types.UID]bool{}, Opening: map[types.UID]bool{},
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
-		Broken: map[types.UID]bool{}, Former: map[types.UID]bool{}, Completed: map[int]bool{}, Forgone: map[int]bool{},
+		Broken: map[types.UID]bool{}, Former: map[types.UID]bool{}, Completed: map[int]bool{}, Forgone: map[int]types.UID{},
 		Left: map[types.UID]*corev1.Pod{}, Moves: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
@@ -51,7 +50,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Prospect = b.turns.prospectOf(g)
 		l.Priority, l.PlaceSince = b.roster.priorities.of(g.run), g.placeSince()
 		b.views.lookAtCompleted(&l, g)
-		maps.Copy(l.Forgone, g.forgone)
+		b.views.lookAtForgone(&l, g)
 		l.KeptInVain = g.keptInVain
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}

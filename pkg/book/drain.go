@@ -201,7 +201,7 @@ func (d *drainer) keepOn(g *gang, now time.Time) {
 		switch {
 		case m == nil, m.stage == unplaced:
 			_, paid := g.paidBefore(index) // what nobody goes on paying for is not waited for, such as one that is done
-			needed = needed || !g.forgone[index] && (m != nil || paid)
+			needed = needed || !g.givesUp(index) && (m != nil || paid)
 		case !m.leaving || m.stage != bound || m.hangs(now):
 			stuck = stuck || g.moving[m.pod.UID] && m.stage == bound && m.hangs(now) // the whole group waits for it
 		case g.moving[m.pod.UID]:

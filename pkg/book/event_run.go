@@ -22,6 +22,10 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	edited, ran, grew := isNew || g.run.Generation != run.Generation, g.started(), g.growing()
 	replans := !isNew && edited && replans(g.run, run)
 	g.leased = g.leased || isNew && b.roster.mayHaveLeases(run)
+	var forgone []rqv1.RunForgone
+	if !isNew {
+		forgone = g.run.Status.Forgone
+	}
 	g.run = run
 	b.waiting.order.adopt(g, isNew)
 	defer b.roster.settle(g)
@@ -72,6 +76,9 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	if edited && g.started() {
 		b.seats.endWithRun(g)
 		b.waiting.changes(run.Spec.Resources.GPUType) // it may end sooner
+	}
+	if b.kept.giveUpForgone(g, forgone) {
+		b.shapes.reconsider(g)
 	}
 	b.turns.restAnew(g)
 	if requeued || edited {

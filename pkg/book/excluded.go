@@ -98,7 +98,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 	if rejection == nil {
 		return
 	}
-	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare) {
+	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare || refusal.Belated) {
 		rejection.Rest = g.check.retryRest()
 	}
 	if fits(barred) {

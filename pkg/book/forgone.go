@@ -1,10 +1,12 @@
 package book
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -19,6 +21,11 @@ func (k *keptRooms) awaitedRanks(g *gang) []int {
 	lacks := func(index int) bool { m := g.rankAt(index); return m == nil || m.stage == finished }
 	for index := range g.aside {
 		awaited[index] = lacks(index)
+	}
+	for index, l := range g.lapses {
+		if l.over {
+			awaited[index] = lacks(index)
+		}
 	}
 	for i := range g.vacant {
 		v := &g.vacant[i]
@@ -47,63 +54,139 @@ func (g *gang) comeStill() int {
 	return max(0, wants-there)
 }
 
+// lapse is until when something is kept for a rank that lacks its pod. over says that its place has been given up, and
+// that its money is once the Run's status says so: whoever comes next reads it there.
+type lapse struct {
+	at   time.Time
+	over bool
+}
+
 // nextForgone tells when something that is kept for such a rank may have been kept too long.
 func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 	for g := range k.roster.classes.theirs {
-		ranks := k.awaitedRanks(g)
-		if len(ranks) != len(g.lapses) || len(ranks) > g.comeStill() {
+		ranks, come := k.awaitedRanks(g), g.comeStill()
+		if len(ranks) != len(g.lapses) {
 			e.by(now)
 		}
 		for _, index := range ranks {
-			if at, noted := g.lapses[index]; noted {
-				e.by(at)
-			} else {
+			l, noted := g.lapses[index]
+			if l.over {
+				continue
+			}
+			if come--; !noted || come < 0 {
 				e.by(now)
+			} else {
+				e.by(l.at)
 			}
 		}
 	}
 }
 
-// forgo gives up what has been kept for gangDeadline for ranks whose pods others have not made (R42), or at once
+// forgo has what has been kept for gangDeadline for ranks whose pods others have not made be given up (R42), or at once
 // while the Run rests after that was in vain (R46), or where others have made the group smaller: the Run goes on
-// without. One that comes all the same is placed wherever there is room.
+// without.
 func (k *keptRooms) forgo(now time.Time) {
 	for g := range k.roster.classes.theirs {
 		ranks := k.awaitedRanks(g)
 		if len(ranks)+len(g.lapses) == 0 {
 			continue
 		}
-		lapses, come := map[int]time.Time{}, g.comeStill()
-		for i, index := range ranks {
-			at, noted := g.lapses[index]
-			switch {
-			case i >= come, g.run.Status.HeldInVain.Rests(now):
-				k.forgoRank(g, index)
+		lapses, come := map[int]lapse{}, g.comeStill()
+		for _, index := range ranks {
+			l, noted := g.lapses[index]
+			switch last := g.latest[rank.Part{Index: index}]; {
+			case l.over:
+			case come == 0, g.run.Status.HeldInVain.Rests(now):
+				l.over = true
 			case !noted:
-				lapses[index] = now.Add(k.args.GangDeadline.Duration)
-			case now.Before(at):
-				lapses[index] = at
-			default:
-				if l := g.latest[rank.Part{Index: index}]; l != nil && l.ended.After(g.keptInVain) {
-					g.keptInVain = l.ended
+				l.at = now.Add(k.args.GangDeadline.Duration)
+			case !now.Before(l.at):
+				l.over = true
+				if last != nil && last.ended.After(g.keptInVain) {
+					g.keptInVain = last.ended
 				}
-				k.forgoRank(g, index)
 			}
+			if l.over && !g.lapses[index].over {
+				k.seats.vacate(g, func(v *vacancy) bool { return v.index == index })
+				k.mail.reconcile(keyOf(g.run), lane.Date) // which says so
+			} else if !l.over {
+				come--
+			}
+			lapses[index] = l
 		}
 		g.lapses = lapses
 	}
 }
 
-// forgoRank gives up what is kept for a rank.
-func (k *keptRooms) forgoRank(g *gang, index int) {
-	if g.forgone == nil {
-		g.forgone = map[int]bool{}
+// giveUpForgone gives up what is kept for ranks of which a Run's status says so by now. It reports whether it has been
+// for one whose pod has come meanwhile, and waits.
+func (k *keptRooms) giveUpForgone(g *gang, before []rqv1.RunForgone) (waits bool) {
+	if !g.late() || slices.Equal(before, g.run.Status.Forgone) {
+		return false
 	}
-	g.forgone[index] = true
-	k.seats.vacate(g, func(v *vacancy) bool { return v.index == index })
-	k.seats.giveAside(g, index)
-	delete(g.kept, index)
+	for i := range g.run.Status.Forgone {
+		index := int(g.run.Status.Forgone[i].Index)
+		if !g.forgone(index) {
+			continue
+		}
+		k.seats.vacate(g, func(v *vacancy) bool { return v.index == index })
+		k.seats.giveAside(g, index)
+		delete(g.kept, index)
+		delete(g.lapses, index)
+		m := g.rankAt(index)
+		waits = waits || m != nil && m.stage == unplaced
+	}
 	k.waiting.file(g)
 	k.waiting.nudge(g)
-	k.mail.reconcile(keyOf(g.run), lane.Date) // which says so
+	return waits
+}
+
+// forgone reports whether what was kept for a rank has been given up, as the Run's status says, and the rank has held
+// nothing since.
+func (g *gang) forgone(index int) bool {
+	if !g.late() {
+		return false
+	}
+	ranks := g.run.Status.Forgone
+	at, found := slices.BinarySearchFunc(ranks, index, func(f rqv1.RunForgone, index int) int {
+		return cmp.Compare(int(f.Index), index)
+	})
+	last := g.latest[rank.Part{Index: index}]
+	return found && (last == nil || last.pod == ranks[at].Pod)
+}
+
+// givesUp reports whether no place is kept for a rank any more.
+func (g *gang) givesUp(index int) bool { return g.lapses[index].over || g.forgone(index) }
+
+// belated reports whether a member is of a rank for which nothing is kept any more: its pod was made too late (R42).
+func (m *member) belated() bool { return !m.part.Spare && m.gang.forgone(m.part.Index) }
+
+// awaitsBelated reports whether a belated rank of a gang has no place.
+func (g *gang) awaitsBelated() bool {
+	for i := range g.run.Status.Forgone {
+		if m := g.rankAt(int(g.run.Status.Forgone[i].Index)); m != nil && m.stage == unplaced && m.belated() {
+			return true
+		}
+	}
+	return false
+}
+
+// lookAtForgone notes the ranks for which nothing is kept any more, or is to be.
+func (o *observer) lookAtForgone(l *Look, g *gang) {
+	note := func(index int) {
+		l.Forgone[index] = ""
+		if last := g.latest[rank.Part{Index: index}]; last != nil {
+			l.Forgone[index] = last.pod
+		}
+	}
+	for i := range g.run.Status.Forgone {
+		if index := int(g.run.Status.Forgone[i].Index); g.forgone(index) {
+			note(index)
+		}
+	}
+	for index, lapse := range g.lapses {
+		if lapse.over {
+			note(index)
+		}
+	}
 }

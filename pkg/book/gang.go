@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"iter"
 	"time"
 
@@ -78,10 +79,8 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
-	// forgone are the ranks for which nothing is kept any more, since others have not made their pods in time, and lapses
-	// says until when it is kept for those that have none.
-	forgone map[int]bool
-	lapses  map[int]time.Time
+	// lapses says until when something is kept for ranks for which others have made no pods.
+	lapses map[int]lapse
 	// keptInVain is when the last of those ended for which it was kept until then; zero when none has.
 	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
@@ -185,13 +184,24 @@ func (g *gang) ready() bool {
 	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
 }
 
-// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, surplus ones
-// never. It is nil when all are placed.
+// leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, of these
+// belated ones last, surplus ones never. It is nil when all are placed.
 func (g *gang) leader() *member {
-	if m := g.active.first(); m != nil {
-		return m
+	return cmp.Or(g.firstRank(), g.active.first(), g.spares.first())
+}
+
+// firstRank returns the unplaced rank of lowest index that is planned with others of its gang; nil when there is none.
+func (g *gang) firstRank() *member {
+	first := g.active.first()
+	if first == nil || !first.belated() {
+		return first
 	}
-	return g.spares.first()
+	for _, m := range g.active.between(first.part.Index+1, g.active.size) {
+		if m != nil && m.stage == unplaced && !m.leaving && !m.belated() {
+			return m
+		}
+	}
+	return nil
 }
 
 // accept forgets which nodes turned ranks down once all ranks run, when a member has come to a stage, and reports
@@ -270,9 +280,11 @@ func (m *member) placed() bool { return m.stage > unplaced && m.stage < finished
 // holds reports whether a pod has its GPUs by a Lease, and has not ended.
 func (m *member) holds() bool { return m.stage >= leased && m.stage < finished }
 
-// extra reports whether the member is a spare of a Run that has started, or a shard. It is placed by itself, when there
-// is room: the Run goes on without it.
-func (m *member) extra() bool { return m.part.Spare && m.gang.started() || m.gang.opportunistic() }
+// extra reports whether the member is a spare of a Run that has started, a shard, or belated. It is placed by itself,
+// when there is room: the Run goes on without it.
+func (m *member) extra() bool {
+	return m.part.Spare && m.gang.started() || m.gang.opportunistic() || m.belated()
+}
 
 // group returns the member's group.
 func (m *member) group() int { return m.gang.demand.Group(m.part) }

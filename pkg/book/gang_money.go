@@ -34,9 +34,9 @@ func (g *gang) endingWithRun(c budget.Charge) budget.Charge {
 }
 
 // admittedBefore returns when what opens at an instant was admitted (R8) if that was before: a replacement when its Run
-// was. It is zero for what is admitted as it opens, as a start or a cohort.
+// was. It is zero for what is admitted as it opens, as a start, a cohort or a belated rank.
 func (m *member) admittedBefore(now time.Time) time.Time {
-	if at, ok := m.gang.startedAt(); ok && at.Before(now) && !m.joins() {
+	if at, ok := m.gang.startedAt(); ok && at.Before(now) && !m.joins() && !m.belated() {
 		return at
 	}
 	return time.Time{}
@@ -81,8 +81,12 @@ func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 	return kept
 }
 
-// paidBefore returns what is charged for a rank that is gone, if its payer goes on paying for its replacement.
+// paidBefore returns what is charged for a rank that is gone, if its payer goes on paying for its replacement: what was
+// given up is others' by now.
 func (g *gang) paidBefore(index int) (budget.Charge, bool) {
+	if g.forgone(index) {
+		return budget.Charge{}, false
+	}
 	charge, ok := g.kept[index]
 	if !ok {
 		charge, ok = g.lastPaid(rank.Part{Index: index})
@@ -124,7 +128,7 @@ func (g *gang) spareLease(r rank.Replacement) *lease {
 // node, else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
 func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
 	lost := g.latest[seat]
-	if r.Lost != "" && lost != nil && lost.node == r.Lost && (lost.reason == "" || lost.lost() || lost.died()) {
+	if r.Lost != "" && lost != nil && lost.node == r.Lost && !g.forgone(seat.Index) && (lost.reason == "" || lost.lost() || lost.died()) {
 		return payerOf(lost.charge)
 	}
 	return payerOf(spare.charge)

@@ -16,7 +16,7 @@ func (g *gang) parts() iter.Seq[*member] {
 	return func(yield func(*member) bool) {
 		settled := sync.OnceValue(g.settledScopes)
 		made := func(i int, spare bool) bool {
-			return spare || g.forgone[i] || g.hasPlace(i) || g.completed(i) || !g.madeLate() && !g.comesWhole(i, settled())
+			return spare || g.givesUp(i) || g.hasPlace(i) || g.completed(i) || !g.madeLate() && !g.comesWhole(i, settled())
 		}
 		for _, spare := range [...]bool{false, true} {
 			s := g.squad(rank.Part{Spare: spare})

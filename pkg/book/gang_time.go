@@ -158,7 +158,7 @@ func (m *member) leavesRoom() bool {
 	case m.stage != bound || !g.started() || m.doomed() || g.opportunistic():
 		return false
 	case m.surplus():
-		return !g.active.whole() || g.active.first() != nil
+		return !g.active.whole() || g.firstRank() != nil
 	}
 	return !m.part.Spare
 }

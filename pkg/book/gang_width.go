@@ -86,13 +86,15 @@ func (g *gang) narrowest() plan.Demand {
 }
 
 // missing returns the number of the gang's pods that need room together: those without a node, at its least width. Of
-// spares alone, one has use of any room.
+// spares or belated ranks alone, one has use of any room.
 func (g *gang) missing() int {
 	least := g.narrowest()
 	active, spares := least.Pods()-g.active.assigned, least.Spares()-g.spares.assigned
 	switch {
 	case !g.started():
 		return active + spares
+	case g.refusal != nil && g.refusal.Belated:
+		return 1
 	case active > 0:
 		return active
 	}
@@ -127,7 +129,7 @@ func (g *gang) nextWidth() int32 {
 
 // grows reports whether what is to be planned of a gang is the cohort that it grows by: all else of it has its places.
 func (g *gang) grows() bool {
-	first := g.active.first()
+	first := g.firstRank()
 	return g.growing() > 0 && (first == nil || first.joins())
 }
 

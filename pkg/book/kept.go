@@ -64,7 +64,7 @@ func (k *keptRooms) giveUpRoom(g *gang) {
 // it. The room of an activation is given up if the gang has its places by then, or is not going to be decided anew.
 func (k *keptRooms) lend(g *gang) (back func()) {
 	if g.lent != nil || len(g.room.held) == 0 && len(g.requeue.places) == 0 ||
-		g.room.moves && g.active.first() == nil { // it is for a rank, and none needs it yet
+		g.room.moves && g.firstRank() == nil { // it is for a rank, and none needs it yet
 		return func() {}
 	}
 	g.lent = plan.NewFork(k.fleet, k.accounts)
@@ -79,7 +79,7 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 		k.takeBack(g)
 		done := g.underWay() || g.vain()
 		if g.room.moves && g.started() {
-			done = g.active.first() == nil // others of its ranks are always under way
+			done = g.firstRank() == nil // others of its ranks are always under way
 		}
 		if done {
 			k.giveUpRoom(g)

@@ -31,14 +31,15 @@ func (g *gang) comesOneByOne() bool {
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
-	return g.late() && !g.active.replaces() && g.active.within > 0 && g.lacksRank()
+	return g.late() && !g.active.replaces() && g.active.within > 0 && (g.lacksRank() || g.awaitsBelated())
 }
 
-// arrived reports whether all pods that there are of the gang have come to the barrier, and so many at least.
+// arrived reports whether all pods that there are of the gang have come to the barrier, belated ones apart, and so many
+// at least.
 func (g *gang) arrived(least int) bool {
 	there := 0
 	for _, m := range g.active.members {
-		if m == nil || m.standIn {
+		if m == nil || m.standIn || m.belated() {
 			continue
 		}
 		if m.stage < reserved {
@@ -65,7 +66,7 @@ func (g *gang) firstAreThere() bool {
 
 // plansWith reports whether a rank is planned together with the one that leads.
 func (g *gang) plansWith(m *member) bool {
-	lead := g.active.first()
+	lead := g.firstRank()
 	return !g.late() || lead == nil || g.scope(lead) == g.scope(m)
 }
 

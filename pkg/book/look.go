@@ -154,8 +154,9 @@ type Look struct {
 	Former map[types.UID]bool
 	// Completed are the ranks of a Run whose pods others make that have no pod and had completed when they had one last.
 	Completed map[int]bool
-	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept.
-	Forgone map[int]bool
+	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept, with the pods that
+	// they had last.
+	Forgone map[int]types.UID
 	// KeptInVain is when the last of those pods ended whose places were kept until then; zero when none were.
 	KeptInVain time.Time
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has

@@ -113,7 +113,7 @@ func (l *lossesFirst) holds(m *member) bool {
 	case m.stage > unplaced || !l.roster.bereft[g.full.Flavor] || g.opportunistic():
 		return false
 	case g.started():
-		return m.part.Spare || m.joins()
+		return m.extra() || m.joins()
 	}
 	return !g.underWay() && !g.keepsRoom() && !g.activates()
 }

@@ -228,7 +228,8 @@ func (t *nodeTable) lostRanks(g *gang) map[int]string {
 	for index, m := range g.active.between(0, g.active.size) {
 		last := g.latest[rank.Part{Index: index}]
 		// that a pod is gone may be known elsewhere before it is here: it is enough that its Lease is closed
-		if last == nil || m != nil && m.stage > unplaced && !(last.lost() && last.pod == m.pod.UID) {
+		if last == nil || g.forgone(index) ||
+			m != nil && m.stage > unplaced && !(last.lost() && last.pod == m.pod.UID) {
 			continue
 		}
 		if !last.lost() && t.stands(last.node) {

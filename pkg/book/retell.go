@@ -27,7 +27,7 @@ func (v *activations) retell(s *study) {
 		return // it is asked again who pays once that may have changed
 	}
 	is := *fresh
-	is.Spare, is.Grow = was.Spare, was.Grow
+	is.Spare, is.Grow, is.Belated = was.Spare, was.Grow, was.Belated
 	v.nodes.sayWhy(&is, g.model())
 	switch {
 	case s.promise == nil:

@@ -73,7 +73,7 @@ func (c *classes) note(g *gang) {
 	put(c.elastic, g.started() && g.run.Spec.Malleable != nil && !g.suspended())
 	put(c.theirs, g.late())
 	if !g.late() {
-		g.forgone, g.lapses = nil, nil
+		g.lapses = nil
 	}
 	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())
 	_, requeued := g.requeuedAt()

@@ -239,7 +239,7 @@ func (z *shaper) reconsider(g *gang) {
 	}
 	z.waiting.remove(g)
 	g.refusal, g.narrower, g.denial = nil, 0, denial{}
-	if g.active.whole() && g.active.first() == nil {
+	if g.active.whole() && g.firstRank() == nil {
 		z.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank }) // no rank is left that wants it
 	}
 	if g.complete() {
@@ -261,9 +261,6 @@ func (z *shaper) join(g *gang, part rank.Part, pod *corev1.Pod) *member {
 	}
 	m := &member{gang: g, part: part, pod: pod, beside: z.nodes.kinds.besideGPUs(pod)}
 	s.members[part.Index] = m
-	if !part.Spare {
-		delete(g.forgone, part.Index)
-	}
 	s.count(m, +1)
 	s.lowest = min(s.lowest, part.Index)
 	z.roster.members[pod.UID] = m

@@ -16,9 +16,9 @@ func (x *starter) turned(m *member, node, why string) {
 	}
 	if node == "" {
 		x.places.giveBack(m)
-		x.waiting.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.extra() && !m.joins(), Grow: m.joins(),
-			Owner:  g.run.Spec.Owner,
-			Flavor: g.demand.Flavor, Rejected: &plan.Rejection{Rule: why}, Message: why})
+		x.waiting.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.part.Spare && m.extra() && !m.joins(),
+			Grow: m.joins(), Belated: m.belated(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor,
+			Rejected: &plan.Rejection{Rule: why}, Message: why})
 		return
 	}
 	g.excluded[node] = why

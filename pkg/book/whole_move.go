@@ -138,7 +138,7 @@ func (g *gang) keepsFor(v *vacancy, scope int) bool {
 // for its ranks, and those of ranks that run, which are given back on a fork, with their money. It returns nil for one
 // that may not.
 func (x *starter) wholeMoveOf(g *gang, fork *plan.Fork) *wholeMove {
-	lead := g.active.first()
+	lead := g.firstRank()
 	if lead == nil || !g.late() || !g.staysTogether() || g.growing() > 0 || g.apart || x.clings(g, g.scope(lead)) {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (s *seating) stays(g *gang, scope int) bool {
 // goes reports whether the group of the rank that leads is leaving its domain: pods of it are there, or their Leases
 // are open. Until they are closed nothing of it is to be in another.
 func (x *starter) goes(g *gang) bool {
-	lead := g.active.first()
+	lead := g.firstRank()
 	if lead == nil || !g.late() || !g.staysTogether() {
 		return false
 	}

@@ -46,6 +46,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setPriority(c, s)
 	setTimeouts(next, s)
 	setHeldInVain(next, s)
+	setForgone(next, s)
 	setRefusal(next, s, reason)
 	addDeaths(next, s, deaths)
 	setRestarts(next, s)

@@ -199,11 +199,15 @@ func storyOfRunning(s *situation) (reason, message string) {
 	wants := max(has, s.facts.Run.Spec.Ranks(len(ranks))) // others may have made the group smaller
 	missing := wants - has
 	granted -= int32((len(ranks) - wants) * s.width.shape.GPUsPerPod)
+	forgone, late := s.forgone()
 	swapped, restarting, restarted := storyOfSwaps(s), storyOfRestarting(s), storyOfRestarts(s)
 	switch {
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
-	case missing > 0 && without == s.forgone():
+	case missing > 0 && without == forgone && late > 0 && s.facts.Refusal != nil && s.facts.Refusal.Belated:
+		return "PodsWait", fmt.Sprintf("runs with %d of %d pods: nothing was kept for the others, since they were created too "+
+			"late, and those that there are wait: %s", has, wants, s.facts.Refusal.Message)
+	case missing > 0 && without == forgone && late == 0:
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):

@@ -53,6 +53,9 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		case bound(pod) || !active(pod) || f.leaseOf[pod.UID] != nil || f.swapping(pod):
 			continue
 		}
+		if f.gaveUp(index) { // it takes nobody's place
+			continue
+		}
 		group := w.shape.GroupOf(index)
 		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool {
 			return f.mayTake(pod) && (short || !f.movesAgain(&made, spare) && !f.goesBack(index, &made))
@@ -188,7 +191,7 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 // from now on: of another width the book says nothing yet. A rank that no node accepts has no room.
 func shortOfRoom(f *facts, w width) bool {
 	refusal := f.Refusal
-	return refusal != nil && !refusal.Spare && !refusal.Grow && refusal.Reason != plan.NotYet && w.planned == w.widest()
+	return refusal != nil && !refusal.Spare && !refusal.Grow && !refusal.Belated && refusal.Reason != plan.NotYet && w.planned == w.widest()
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those

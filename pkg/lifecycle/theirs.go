@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -119,7 +120,7 @@ func beside(offers []book.Offer, given map[int]*corev1.Pod, going int) []book.Of
 
 // assign gives ranks, which are in order, to pods, which are too: first to those that are for one, then to those that
 // are for any, which get those first whose places are not given up.
-func assign(offers []book.Offer, ranks []int, forgone map[int]bool) map[int]*corev1.Pod {
+func assign(offers []book.Offer, ranks []int, forgone map[int]types.UID) map[int]*corev1.Pod {
 	given, free := map[int]*corev1.Pod{}, slices.Clone(ranks)
 	for _, o := range offers {
 		if at, wanted := slices.BinarySearch(free, o.Rank); wanted {
@@ -128,7 +129,10 @@ func assign(offers []book.Offer, ranks []int, forgone map[int]bool) map[int]*cor
 	}
 	for _, o := range offers {
 		if o.Rank < 0 && len(free) > 0 {
-			at := max(0, slices.IndexFunc(free, func(index int) bool { return !forgone[index] }))
+			at := max(0, slices.IndexFunc(free, func(index int) bool {
+				_, is := forgone[index]
+				return !is
+			}))
 			given[free[at]] = o.Pod
 			free = slices.Delete(free, at, at+1)
 		}
@@ -191,14 +195,35 @@ func (s *situation) unmade() (n int) {
 // saysUnmade reports whether the Run says that pods are still to be made.
 func (s *situation) saysUnmade() bool { return s.unmade() > 0 && s.toldUnmade().Before(s.facts.Now) }
 
-// forgone returns how many ranks a Run lacks for which others have not made pods for as long as places are kept.
-func (s *situation) forgone() (n int) {
+// forgone returns how many ranks a Run lacks for which nothing is kept any more, since others have not made pods for as
+// long as it is, and how many of these have pods that came later.
+func (s *situation) forgone() (ranks, late int) {
 	for index, pod := range s.roster.core() {
-		if pod == nil && s.facts.Forgone[index] {
-			n++
+		if s.facts.gaveUp(index) && !bound(pod) {
+			ranks++
+			if active(pod) {
+				late++
+			}
 		}
 	}
-	return n
+	return ranks, late
+}
+
+// gaveUp reports whether nothing is kept for a rank any more.
+func (f *facts) gaveUp(index int) bool {
+	_, is := f.Forgone[index]
+	return is
+}
+
+// setForgone says for which ranks of a running group nothing is kept any more.
+func setForgone(next *rqv1.RunStatus, s *situation) {
+	next.Forgone = nil
+	if s.phase != rqv1.RunRunning || !s.facts.theirs() {
+		return
+	}
+	for _, index := range slices.Sorted(maps.Keys(s.facts.Forgone)) {
+		next.Forgone = append(next.Forgone, rqv1.RunForgone{Index: int32(index), Pod: s.facts.Forgone[index]})
+	}
 }
 
 // unmadeRest is for how long a Run waits before it says that pods are still to be made: most are at once.

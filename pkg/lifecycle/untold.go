@@ -28,20 +28,21 @@ const (
 const wordRest = time.Minute
 
 // wordsFor returns what those pods of others are told that never get as far as a cycle of kube-scheduler, which would
-// tell them: nobody can pay for their Run, or it fits no node that there is. Who was told so and waits for room by now
-// is told that. After is when to look again, 0 for never.
+// tell them: nobody can pay for their Run, or it fits no node that there is. Of one that runs these are those that came
+// too late. Who was told so and waits for room by now is told that. After is when to look again, 0 for never.
 func wordsFor(s *situation) (words []Word, after time.Duration) {
 	f := s.facts
 	r := f.Refusal
 	if f.Shape != nil {
 		r = f.Shape
 	}
-	if !f.theirs() || !s.goesOn() || s.phase != rqv1.RunPending || s.suspends() || r == nil || r.Message == "" {
+	if !f.theirs() || !s.goesOn() || s.suspends() || r == nil || r.Message == "" ||
+		s.phase != rqv1.RunPending && !r.Belated {
 		return nil, 0
 	}
 	reason := reasonFor(r)
-	for _, pod := range s.roster.ranks {
-		if !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
+	for index, pod := range s.roster.ranks {
+		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
 		is := scheduledOf(pod)

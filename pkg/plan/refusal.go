@@ -65,6 +65,9 @@ type Refusal struct {
 	Spare bool
 	// Grow says that only the cohort is refused that a Run which has started was to grow by: it runs on without it.
 	Grow bool
+	// Belated says that only ranks are refused for which nothing was kept any more when others made their pods: the Run
+	// runs on without them.
+	Belated bool
 	// Envelope is the payer that is short and Limit what bounds it; Domain is the fast-fabric domain that comes nearest.
 	// Empty when not the cause.
 	Envelope budget.Key

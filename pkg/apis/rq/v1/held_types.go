@@ -4,7 +4,18 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
+
+// RunForgone is a rank of a group for which nothing is kept any more (rule R42).
+type RunForgone struct {
+	// index of the rank.
+	// +kubebuilder:validation:Minimum=0
+	Index int32 `json:"index"`
+	// pod is the UID of the pod that the rank had last: what is said here is over once it has another one that runs.
+	// +optional
+	Pod types.UID `json:"pod,omitempty"`
+}
 
 // RunHeldInVain tells how often places were held for pods that did not come in time: those that their controller was to
 // create, and those of a Run that had lost a node and did not start again (rule R46).

@@ -379,4 +379,10 @@ type RunStatus struct {
 	// when none are held again; absent if there was none lately.
 	// +optional
 	HeldInVain *RunHeldInVain `json:"heldInVain,omitempty"`
+	// forgone are the ranks of a running group for which nothing is kept any more, in order: their pods have gone, and
+	// nobody has created others in time. A pod that is created for one later is paid for by whoever can pay for it then.
+	// +optional
+	// +listType=map
+	// +listMapKey=index
+	Forgone []RunForgone `json:"forgone,omitempty"`
 }
