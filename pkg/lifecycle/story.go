@@ -216,6 +216,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 			message += ": " + s.facts.Problem
 		}
 		return "Replacing", message
+	case missing == 0 && wants < len(ranks) && !shrinks && !grows: // it has grown or shrunk before
+		return "Started", fmt.Sprintf("bound %d GPUs", granted) + growsNoFurther(s)
 	case shrinks || said == reasonShrink && !grows:
 		return reasonShrink, fmt.Sprintf("shrunk to %d GPUs", granted) + growsNoFurther(s)
 	case grows || said == reasonGrow:

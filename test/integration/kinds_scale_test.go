@@ -47,8 +47,10 @@ func (m *made) scales(run string) {
 	m.asks(2)
 	m.without(run, "1")
 	m.paid(run, 16)
-	// Its ranks are 0 and 2. Once the place of the one between is not kept any more it says that nothing replaces it.
-	m.await(run, rqv1.RunRunning, "runs with 2 of 3 pods")
+	// Its ranks are 0 and 2. It asks for no more, so that none is lost.
+	if is := m.await(run, rqv1.RunRunning, "bound 16 GPUs"); is.Status.Width.Desired != 16 {
+		m.t.Errorf("its width is %+v", is.Status.Width)
+	}
 	m.asks(3)
 	m.pods, m.names = append(m.pods, m.pods[len(m.pods)-1]), append(m.names, "")
 	if err := m.tend(); err != nil {
