@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -79,7 +78,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 		next = &run.OwnerReferences[0]
 	}
 	for range mostAbove {
-		if next == nil || len(path.IsValidPathSegmentName(next.Name)) > 0 {
+		if next == nil || !group.Names(next) {
 			break
 		}
 		if o.Object != nil && next.UID == above.GetUID() { // it has been read

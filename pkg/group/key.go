@@ -28,7 +28,16 @@ func KeyOf(run *rqv1.Run) (Key, bool) {
 	return Key{run.Namespace, of.APIGroup, of.Kind, of.Name}, true
 }
 
-func (k Key) String() string { return k.Kind + "/" + k.Name }
+// String is how people call a group. What pods say by an annotation may be longer than a name.
+func (k Key) String() string {
+	if len(k.Name) > longestObjectName {
+		return k.Kind + "/" + strings.ToValidUTF8(k.Name[:mostShown], "") + "..."
+	}
+	return k.Kind + "/" + k.Name
+}
+
+// longestObjectName is how long the name of an object may be.
+const longestObjectName = 253
 
 // Member is what a pod says of the group that it is in.
 type Member struct {

@@ -3,6 +3,7 @@ package group
 import (
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -35,3 +36,13 @@ func WasMadeFor(run *rqv1.Run) (out []Key) {
 	}
 	return out
 }
+
+// Names reports whether a reference may name an object that there is: whoever makes a pod may write anything into one,
+// of any length, and what it names is asked for, and told.
+func Names(by *metav1.OwnerReference) bool {
+	return len(by.Name) <= longestObjectName && len(by.Kind) <= longestKind && len(by.APIVersion) <= longestObjectName &&
+		len(path.IsValidPathSegmentName(by.Name)) == 0
+}
+
+// longestKind is how long the name of a kind may be.
+const longestKind = 63

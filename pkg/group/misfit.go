@@ -20,8 +20,8 @@ func Misfit(run *rqv1.Run, pod *corev1.Pod, gpus int) string {
 	}
 	owner := strings.TrimSpace(pod.Annotations[rqv1.AnnotationOwner])
 	if owner != "" && owner != string(run.Spec.Owner) {
-		return fmt.Sprintf("annotation %s of Pod/%s is %q, and %s pays for %s, for which Run %s stands: one owner pays for "+
-			"a group", rqv1.AnnotationOwner, pod.Name, owner, run.Spec.Owner, key, run.Name)
+		return fmt.Sprintf("annotation %s of Pod/%s is %s, and %s pays for %s, for which Run %s stands: one owner pays for "+
+			"a group", rqv1.AnnotationOwner, pod.Name, shown(owner), run.Spec.Owner, key, run.Name)
 	}
 	return ""
 }

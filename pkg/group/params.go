@@ -38,7 +38,8 @@ func paramsOf(o *Observed, members []member) *params {
 			for _, key := range settled {
 				if m.pod.Annotations[key] != first.Annotations[key] {
 					p.problem(key, "Pod/"+m.pod.Name, m.pod.Annotations[key],
-						fmt.Sprintf("and Pod/%s of the same group says %q: they must say the same", first.Name, first.Annotations[key]))
+						fmt.Sprintf("and Pod/%s of the same group says %s: they must say the same", first.Name,
+							shown(first.Annotations[key])))
 					return p
 				}
 			}
@@ -64,7 +65,19 @@ func (p *params) get(key string) (value, by string) {
 }
 
 func (p *params) problem(key, by, value, why string) {
-	p.problems = append(p.problems, fmt.Sprintf("annotation %s of %s is %q, %s", key, by, value, why))
+	p.problems = append(p.problems, fmt.Sprintf("annotation %s of %s is %s, %s", key, by, shown(value), why))
+}
+
+// mostShown is how much is shown of what somebody has written: it may be as long as an object, and what is told of
+// it is written on pods, and read.
+const mostShown = 100
+
+// shown is a text as people are shown what they have written, or the beginning of it.
+func shown(text string) string {
+	if len(text) <= mostShown {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q and so on", strings.ToValidUTF8(text[:mostShown], ""))
 }
 
 // owner returns who is to pay; empty where nobody is named, or not by a name.

@@ -102,6 +102,8 @@ type Cluster struct {
 	Hurried bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
+	// Groups makes the Runs that stand for pods which no Run made; nil for nobody, where Make has pods be made for Runs.
+	Groups Groups
 	// GroupEnds tells how the groups of pods have ended that Runs stand for, by the UID of the Run.
 	GroupEnds map[types.UID]rqv1.RunPhase
 	// Bystanders are pods that are no Run's and hold no GPUs.
@@ -251,6 +253,9 @@ func (c *Cluster) Reconcile(name string) error {
 	}
 	if run := objects.Run; run != nil && run.Spec.Theirs() {
 		objects.Offers, objects.GroupEnd = c.offers(run), c.GroupEnds[run.UID]
+		if c.Groups != nil {
+			objects.Offers, objects.GroupEnd = c.Groups.Offers(run)
+		}
 	}
 	out, err := c.order.Reconcile(ctx, objects, c.Decided)
 	if out.Retry > 0 && !c.Retries.Has(name) {

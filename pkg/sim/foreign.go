@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -90,6 +91,9 @@ func (s server) AdoptPods(_ context.Context, adopted []lifecycle.Adoption) error
 			if pod.Labels == nil {
 				pod.Labels = map[string]string{}
 			}
+			if pod.Annotations == nil {
+				pod.Annotations = map[string]string{}
+			}
 			maps.Copy(pod.Labels, a.Labels)
 			maps.Copy(pod.Annotations, a.Annotations)
 			s.SetPod(pod)
@@ -111,7 +115,7 @@ func (s server) ReleasePods(_ context.Context, released []*corev1.Pod) error {
 				return
 			}
 			pod := stored.DeepCopy()
-			pod.Labels = nil
+			maps.DeleteFunc(pod.Labels, func(key, _ string) bool { return strings.HasPrefix(key, rqv1.GroupName+"/") })
 			delete(pod.Annotations, rqv1.AnnotationReplaces)
 			s.release(pod)
 		})
@@ -151,6 +155,7 @@ func (c *Cluster) release(pod *corev1.Pod) {
 		c.tellGone(was)
 	}
 	c.Book.SetPod(pod)
+	c.sawPod(was, pod)
 }
 
 // Slots returns which pods of a Run somebody else has made that are there, by slot.

@@ -174,6 +174,9 @@ func (c *Cluster) Next() time.Time {
 	_, at, ok = c.Waiting.First()
 	sooner(at.Add(1), ok)
 	sooner(c.Book.Next(c.Now))
+	if c.Groups != nil {
+		sooner(c.Groups.Next())
+	}
 	return next
 }
 
@@ -181,7 +184,8 @@ func (c *Cluster) Next() time.Time {
 func (c *Cluster) Work() (worked bool, err error) {
 	for range rounds {
 		c.Act()
-		if len(c.changed)+len(c.Queue)+len(c.free())+len(c.under) == 0 {
+		looked := c.Groups != nil && c.Groups.Look()
+		if !looked && len(c.changed)+len(c.Queue)+len(c.free())+len(c.under) == 0 {
 			return worked, nil
 		}
 		worked = true

@@ -101,10 +101,12 @@ func (c *Cluster) DropBudget(name string) {
 
 // SetRun makes or changes a Run.
 func (c *Cluster) SetRun(run *rqv1.Run) {
+	was := c.Runs[run.Name]
 	c.Runs[run.Name] = run
 	c.changed[run.Name] = true
 	delete(c.lateRuns, run.Name)
 	c.Book.SetRun(run)
+	c.sawRun(was, run)
 }
 
 // ForgetRun deletes a Run's object alone, as its pods' references keep them, or do not.
@@ -114,6 +116,7 @@ func (c *Cluster) ForgetRun(name string) {
 	delete(c.lateRuns, name)
 	c.changed[name] = true
 	c.Book.DeleteRun(run)
+	c.sawRun(run, nil)
 }
 
 // SetPod makes or changes a pod. A new one is tried once.
@@ -121,7 +124,7 @@ func (c *Cluster) SetPod(pod *corev1.Pod) {
 	withheld := c.withhold(pod.UID)
 	was := c.Pods[pod.UID]
 	if was == nil {
-		if !c.Hasty || c.Book.Gate(pod) == "" {
+		if !c.Hasty || c.unranked(pod) || c.Book.Gate(pod) == "" {
 			c.Queue[pod.UID] = true
 		}
 	} else {
@@ -135,6 +138,7 @@ func (c *Cluster) SetPod(pod *corev1.Pod) {
 		c.tellPod(pod)
 	}
 	c.Book.SetPod(pod)
+	c.sawPod(was, pod)
 }
 
 // DeletePod removes a pod's object.
@@ -147,6 +151,7 @@ func (c *Cluster) DeletePod(uid types.UID) {
 		c.tellGone(pod)
 	}
 	c.Unreserve(uid)
+	c.sawPod(pod, nil)
 }
 
 // SetLease stores a Lease, and has the process see it.

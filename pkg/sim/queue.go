@@ -51,7 +51,14 @@ func (c *Cluster) Cycle(uid types.UID) {
 		return
 	}
 	delete(c.Queue, uid)
-	if pod == nil || c.Waiting.Has(uid) || c.Binding[uid] != "" || pod.Spec.NodeName != "" || c.Book.Gate(pod) != "" {
+	if pod == nil || c.Waiting.Has(uid) || c.Binding[uid] != "" || pod.Spec.NodeName != "" {
+		return
+	}
+	if c.unranked(pod) {
+		c.place(pod)
+		return
+	}
+	if c.Book.Gate(pod) != "" {
 		return
 	}
 	planned := c.Book.Assigned(uid) == ""
@@ -62,6 +69,9 @@ func (c *Cluster) Cycle(uid types.UID) {
 	if refusal != nil || c.Book.Assigned(uid) != node {
 		if c.Book.Assigned(uid) == "" {
 			c.forecast(uid)
+		}
+		if is := c.Pods[uid]; is != nil && refusal != nil {
+			c.tellWhy(is, refusal.Message)
 		}
 		return
 	}

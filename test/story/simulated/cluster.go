@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -45,6 +46,10 @@ type Cluster struct {
 	// rules are those by which nodes are judged.
 	rules nodeloss.Rules
 	judge judge
+	// Objects are those of kinds that nothing here knows, as KIND.GROUP/NAME.
+	Objects map[string]*unstructured.Unstructured
+	// groups makes what makes the Runs that stand for pods of others; nil for nothing.
+	groups func(*Cluster, *book.Book) sim.Groups
 	// stated are the conditions of Budgets, by name.
 	stated map[string][]metav1.Condition
 	// Crashes counts how often the process has died at a write.
@@ -54,18 +59,24 @@ type Cluster struct {
 var _ story.Cluster = (*Cluster)(nil)
 
 // New returns a cluster without nodes for a story.
-func New(t story.T, s *story.Story) *Cluster {
+func New(t story.T, s *story.Story) *Cluster { return NewWith(t, s, nil) }
+
+// NewWith returns one in whose process something makes the Runs that stand for pods of others.
+func NewWith(t story.T, s *story.Story, groups func(*Cluster, *book.Book) sim.Groups) *Cluster {
 	t.Helper()
 	args, err := s.Parsed()
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
 	c := &Cluster{t: t, succeeds: map[types.UID]time.Time{}, classes: map[string]int32{}, said: map[string][]string{},
-		stated: map[string][]metav1.Condition{},
-		rules:  nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()}}
+		stated: map[string][]metav1.Condition{}, Objects: map[string]*unstructured.Unstructured{}, groups: groups,
+		rules: nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
 		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear, Worded: c.word}})
 	c.Takes, c.Silent, c.Admits, c.Unready, c.Hasty = takes, true, admits, unready, true
+	if groups != nil {
+		c.Groups = groups(c, c.Book)
+	}
 	return c
 }
 
@@ -73,6 +84,9 @@ func New(t story.T, s *story.Story) *Cluster {
 func (c *Cluster) boots(b *book.Book) (more []func()) {
 	b.SetBrake(c.brakes)
 	c.judge.begin(c)
+	if c.Cluster != nil && c.groups != nil {
+		c.Groups = c.groups(c, b)
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.classes)) {
 		b.SetPriorityClass(name, c.classes[name])
 	}

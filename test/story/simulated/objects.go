@@ -4,11 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -56,7 +61,9 @@ func (c *Cluster) Create(objects ...client.Object) error {
 			}
 			c.Submit(o.DeepCopy())
 		case *corev1.Pod:
-			c.createPod(o.DeepCopy())
+			c.createPod(o)
+		case *unstructured.Unstructured:
+			return c.createObject(o)
 		case *schedulingv1.PriorityClass:
 			c.classes[o.Name] = o.Value
 			c.Book.SetPriorityClass(o.Name, o.Value)
@@ -67,10 +74,48 @@ func (c *Cluster) Create(objects ...client.Object) error {
 	return nil
 }
 
+// ObjectKey is what an object of a kind that nothing here knows is found by.
+func ObjectKey(kind schema.GroupKind, name string) string { return kind.String() + "/" + name }
+
+func keyOf(o *unstructured.Unstructured) string {
+	return ObjectKey(o.GroupVersionKind().GroupKind(), o.GetName())
+}
+
+// createObject makes an object that nothing here knows, or a pod.
+func (c *Cluster) createObject(o *unstructured.Unstructured) error {
+	if o.GetKind() == "Pod" {
+		pod := &corev1.Pod{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, pod); err != nil {
+			return err
+		}
+		c.createPod(pod)
+		o.SetName(pod.Name)
+		o.SetUID(pod.UID)
+		return nil
+	}
+	if c.Objects[keyOf(o)] != nil {
+		return fmt.Errorf("%s is there", keyOf(o))
+	}
+	o.SetUID(c.UID())
+	c.Objects[keyOf(o)] = o.DeepCopy()
+	return nil
+}
+
 // createPod makes a pod that is no Run's.
-func (c *Cluster) createPod(pod *corev1.Pod) {
-	pod.UID, pod.Status.Phase = c.UID(), corev1.PodRunning
+func (c *Cluster) createPod(given *corev1.Pod) {
+	given.UID = c.UID()
+	if given.Name == "" {
+		given.Name = given.GenerateName + string(given.UID[:8])
+	}
+	pod := given.DeepCopy()
+	pod.CreationTimestamp = metav1.NewTime(c.Now().Truncate(time.Second))
 	admits(pod)
+	if pod.Spec.NodeName == "" {
+		pod.Status.Phase = corev1.PodPending
+		c.SetPod(pod)
+		return
+	}
+	pod.Status.Phase = corev1.PodRunning
 	if rank.PodGPUs(&pod.Spec, c.Args.GPUResource...) > 0 {
 		c.SetPod(pod)
 		return
@@ -114,6 +159,14 @@ func (c *Cluster) Change(object client.Object, change func()) error {
 	case *coordinationv1.Lease:
 		change()
 		c.judge.silence(c, o.Name)
+	case *unstructured.Unstructured:
+		is := c.Objects[keyOf(o)]
+		if is == nil {
+			return fmt.Errorf("there is no %s", keyOf(o))
+		}
+		is.DeepCopyInto(o)
+		change()
+		c.Objects[keyOf(o)] = o.DeepCopy()
 	case *corev1.ConfigMap:
 		change()
 		c.brakes = brake.Parse(o.Data)
@@ -136,7 +189,9 @@ func (c *Cluster) podNamed(name string) (*corev1.Pod, error) {
 // Delete deletes an object.
 func (c *Cluster) Delete(object client.Object, options ...client.DeleteOption) error {
 	name := object.GetName()
-	switch object.(type) {
+	switch o := object.(type) {
+	case *unstructured.Unstructured:
+		delete(c.Objects, keyOf(o))
 	case *corev1.Node:
 		if _, err := known(c.Nodes, "node", name); err != nil {
 			return err
