@@ -30,7 +30,7 @@ KUBERNETES_STAMP := -X k8s.io/component-base/version.gitVersion=$(KUBERNETES_VER
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build tools test story flakes mutants cover-real test-race test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
+.PHONY: help build tools test story zoo flakes mutants cover-real test-race test-page test-alerts fuzz soak measure campaign lint bench generate drift demo up down clean
 
 help: ## List the targets.
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -66,6 +66,9 @@ cover-real: tools build ## Measure what code the scenarios run, with UNITS=1 als
 
 story: $(if $(REAL),tools build) ## Tell the stories of test/story. NAME=REGEXP chooses some, REAL=1 tells them on a real control plane too.
 	$(if $(REAL),PATH="$(CURDIR)/bin:$$PATH" JOBTREE_STORIES='$(or $(NAME),.)' $(GO) test ./test/integration -run '^TestStoriesAgree$$' -v -timeout 30m,$(GO) test ./test/story -run '^TestStories$$/^($(or $(NAME),.))')
+
+zoo: tools build ## Tell what workloads of people's kinds go through on a real control plane. NAME=REGEXP chooses some.
+	PATH="$(CURDIR)/bin:$$PATH" JOBTREE_ZOO='$(or $(NAME),.)' $(GO) test ./test/integration -run '^TestZoo$$' -v -timeout 90m
 
 soak: tools build ## Kill the scheduler, lose nodes and crowd the fleet for SOAK (default 1h) each; about a thousand kills an hour.
 	GO=$(GO) SOAK=$(SOAK) PATH="$(CURDIR)/bin:$$PATH" hack/soak.sh

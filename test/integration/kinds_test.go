@@ -73,7 +73,7 @@ func serve(t *testing.T, c *cluster, kind schema.GroupVersionKind) {
 	if err := yaml.Unmarshal(fmt.Appendf(nil, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
-metadata: {name: %[1]ss.%[2]s}
+metadata: {name: %[1]ss.%[2]s, annotations: {api-approved.kubernetes.io: unapproved}}
 spec:
   group: %[2]s
   scope: Namespaced
