@@ -73,7 +73,8 @@ func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 			if l.over {
 				continue
 			}
-			if come--; !noted || come < 0 {
+			come--
+			if !noted || come < 0 {
 				e.by(now)
 			} else {
 				e.by(l.at)

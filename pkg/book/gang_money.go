@@ -128,7 +128,8 @@ func (g *gang) spareLease(r rank.Replacement) *lease {
 // node, else for the spare. A rank that has waited for room since it was lost has no money set aside any more.
 func (g *gang) paysForSeat(seat rank.Part, r rank.Replacement, spare *lease) payer {
 	lost := g.latest[seat]
-	if r.Lost != "" && lost != nil && lost.node == r.Lost && !g.forgone(seat.Index) && (lost.reason == "" || lost.lost() || lost.died()) {
+	if r.Lost != "" && lost != nil && lost.node == r.Lost && !g.forgone(seat.Index) &&
+		(lost.reason == "" || lost.lost() || lost.died()) {
 		return payerOf(lost.charge)
 	}
 	return payerOf(spare.charge)

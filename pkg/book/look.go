@@ -154,8 +154,8 @@ type Look struct {
 	Former map[types.UID]bool
 	// Completed are the ranks of a Run whose pods others make that have no pod and had completed when they had one last.
 	Completed map[int]bool
-	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept, with the pods that
-	// they had last.
+	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept, with the pods
+	// that they had last.
 	Forgone map[int]types.UID
 	// KeptInVain is when the last of those pods ended whose places were kept until then; zero when none were.
 	KeptInVain time.Time

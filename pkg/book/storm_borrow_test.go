@@ -61,7 +61,8 @@ func (s *storm) lends(t *rapid.T) {
 
 // submitBorrower submits a Run, or a group of others, that a sponsor may pay for.
 func (s *storm) submitBorrower(t *rapid.T) {
-	name := fmt.Sprintf("run%d%s", rapid.IntRange(0, 3).Draw(t, "name"), rapid.SampledFrom([]string{"", "0"}).Draw(t, "any"))
+	name := fmt.Sprintf("run%d%s", rapid.IntRange(0, 3).Draw(t, "name"),
+		rapid.SampledFrom([]string{"", "0"}).Draw(t, "any"))
 	if s.Runs[name] != nil || slices.Contains(s.Names(), name) {
 		return
 	}

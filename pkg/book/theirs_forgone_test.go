@@ -91,8 +91,8 @@ func TestALatePodIsPaidForByWhoeverCan(t *testing.T) {
 	}
 }
 
-// While a late pod waits another rank is lost: its money and its place are kept for it as ever, and it does not wait for
-// the late one.
+// While a late pod waits another rank is lost: its money and its place are kept for it as ever, and it does not wait
+// for the late one.
 func TestALostRankDoesNotWaitForALatePod(t *testing.T) {
 	for _, crashes := range []bool{false, true} {
 		tell(t, func(w *world) {

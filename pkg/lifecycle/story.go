@@ -205,8 +205,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
 	case missing > 0 && without == forgone && late > 0 && s.facts.Refusal != nil && s.facts.Refusal.Belated:
-		return "PodsWait", fmt.Sprintf("runs with %d of %d pods: nothing was kept for the others, since they were created too "+
-			"late, and those that there are wait: %s", has, wants, s.facts.Refusal.Message)
+		return "PodsWait", fmt.Sprintf("runs with %d of %d pods: nothing was kept for the others, since they were created "+
+			"too late, and those that there are wait: %s", has, wants, s.facts.Refusal.Message)
 	case missing > 0 && without == forgone && late == 0:
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)

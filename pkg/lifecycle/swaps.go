@@ -191,7 +191,8 @@ func lostRank(f *facts, index int) (rank.Replacement, bool) {
 // from now on: of another width the book says nothing yet. A rank that no node accepts has no room.
 func shortOfRoom(f *facts, w width) bool {
 	refusal := f.Refusal
-	return refusal != nil && !refusal.Spare && !refusal.Grow && !refusal.Belated && refusal.Reason != plan.NotYet && w.planned == w.widest()
+	return refusal != nil && !refusal.Spare && !refusal.Grow && !refusal.Belated &&
+		refusal.Reason != plan.NotYet && w.planned == w.widest()
 }
 
 // retryRejected is how long a gang waits before nodes that other scheduling rules rejected are tried again: those

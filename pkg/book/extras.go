@@ -1,0 +1,75 @@
+package book
+
+import (
+	"cmp"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// planExtras places each missing spare of a running gang, or each belated rank, that there is room for, lets it into
+// the queue, and returns why the first of the others is refused. The pod that plans is in the queue already.
+func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time) (first *plan.Refusal) {
+	if of.first() == nil {
+		return nil
+	}
+	domains, refusal := x.nodes.domainsOf(g)
+	if refusal != nil {
+		refusal.Spare, refusal.Belated = of == &g.spares, of == &g.active
+		return refusal
+	}
+	x.nodes.awaitOwn(g, domains)
+	for _, m := range of.between(0, of.size) {
+		if m == nil || m.stage != unplaced || m.leaving || !m.extra() {
+			continue
+		}
+		assignments, refusal := x.planExtra(g, m, domains, now)
+		if refusal != nil {
+			first = cmp.Or(first, refusal)
+			continue
+		}
+		x.places.assume(g, assignments, now)
+		if g.demand.Confined || g.demand.OneDomain {
+			domains[g.scope(m)] = assignments[0].Domain
+		}
+		if m.pod != pod {
+			x.mail.activate(m.pod)
+		}
+	}
+	return first
+}
+
+// planExtra finds a place for a spare or a belated rank. What such a rank costs is left to those who are promised it,
+// as what a Run grows by is.
+func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time.Time) ([]plan.Assignment,
+	*plan.Refusal) {
+	missing, claim := []plan.Missing{g.missingPod(m, domains)}, g.claim(nil)
+	rejected := x.nodes.unfitForSpare(g, m.pod, now)
+	if !m.part.Spare {
+		claim.Owed = x.agenda.debts.keeps(g, true, now)
+		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
+	}
+	assignments, refusal := plan.Gang(x.fleet, x.accounts, g.demand, claim, missing, rejected, now)
+	switch {
+	case refusal == nil:
+		return assignments, nil
+	case !m.part.Spare && !g.returns && len(g.evictors())+len(g.fled()) > 0:
+		g.returns = true
+		defer func() { g.returns = false }()
+		return x.planExtra(g, m, domains, now)
+	}
+	refusal.Spare, refusal.Belated = m.part.Spare, !m.part.Spare
+	stands := g.model() // where a spare is, its rank is to go
+	if !m.part.Spare {
+		stands = m.pod
+	}
+	x.nodes.blame(g, stands, refusal, now, func(rejected func(string) bool) bool {
+		d, claim := g.demand, claim
+		d.Beside, claim.Most = nil, nil
+		_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
+		return short == nil
+	})
+	return nil, refusal
+}
