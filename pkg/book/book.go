@@ -48,6 +48,7 @@ type Book struct {
 	drainer    *drainer
 	// The decisions.
 	losses *lossesFirst
+	savers *savers
 	turns  *activations
 	starts *starter
 	shapes *shaper
@@ -124,6 +125,7 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
 	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, mail: b.mail, of: map[*gang]bool{}}
+	b.savers = &savers{args: args, nodes: b.nodes, waiting: b.waiting}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, places: b.places, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs,
@@ -176,6 +178,7 @@ func (b *Book) Begin(now time.Time) {
 	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()
 	b.losses.begin(now)
+	b.savers.settle(now)
 	for _, m := range b.roster.members {
 		if m.stage < bound {
 			b.mail.activate(m.pod)
@@ -225,6 +228,7 @@ func (b *Book) TakeOver(now time.Time) {
 			b.turns.completeRecorded(g, now)
 		}
 	}
+	b.savers.settle(now)
 }
 
 // WatchHolds has a function be called whenever the book's lock is taken, and what that returns once it has been given

@@ -59,6 +59,7 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.waiting.nextCall(e, now)
 	b.waiting.nextPledge(e)
 	b.losses.next(e)
+	b.savers.next(e)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
 	b.turns.nextDenied(e, now)
@@ -164,6 +165,7 @@ func (b *Book) sweep(now time.Time) {
 	}
 	b.pace.swept = now
 	b.losses.sweep(now)
+	b.savers.settle(now)
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)
 	b.turns.rested(now)

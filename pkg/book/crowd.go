@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -31,6 +32,21 @@ type crowdKey struct {
 	// window makes them pay, and whether room where they pay would help as well, or nodes there that accept its pods.
 	payers, dry       string
 	closed, elsewhere bool
+	rank              ranking
+}
+
+// ranking sets those apart from whom money is not kept alike: who names a PriorityClass may come before the first in its
+// owner's line (R44).
+type ranking struct {
+	class string
+	owner rqv1.Owner // of one that names a class
+}
+
+func (g *gang) ranking() ranking {
+	if class := g.run.Spec.PriorityClassName; class != "" {
+		return ranking{class, g.run.Spec.Owner}
+	}
+	return ranking{}
 }
 
 // help is what could end a gang's refusal.
@@ -87,6 +103,7 @@ func crowdOf(g *gang) crowdKey {
 	case r.AboutMoney(), r.Elsewhere:
 		key.helps, key.elsewhere = byMoney, r.Elsewhere
 		key.closed = r.Reason == plan.WindowClosed || r.Reason == plan.NoBudget
+		key.rank = g.ranking()
 		key.payers, key.dry = strings.Join(r.Payers, "/"), strings.Join(r.Dry, "/")
 	}
 	if g.shape == nil {

@@ -51,7 +51,7 @@ func (b *Book) NotTaken(run types.UID, o Objection, now time.Time) bool {
 
 // leaderless has a gang keep nobody from anything whose leader is not taken for what it is.
 func (v *activations) leaderless(g *gang) {
-	if g.leader() == nil && !g.underWay() && g.owedBy() != nil {
+	if g.leader() == nil && !g.underWay() && g.promised() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 }
@@ -109,7 +109,7 @@ func (v *activations) deny(g *gang, o Objection, now time.Time) {
 	g.denial = denial{rests: true, tries: g.denial.tries + 1, quota: o.passes(least.Pods(), least.Spares()), alone: alone,
 		until: now.Add(firstDenial << min(g.denial.tries, most))}
 	v.roster.classes.turnedBack[g] = true
-	if g.owedBy() != nil {
+	if g.promised() != nil {
 		v.agenda.setPromise(g, nil) // it keeps others from nothing
 	}
 	v.waiting.refuse(g, &plan.Refusal{Reason: plan.NotCreated, Owner: g.run.Spec.Owner, Flavor: g.full.Flavor,

@@ -148,7 +148,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.turns.letOff(g)
 	b.turns.endTakes(g)
 	g.run, g.refusal, g.growth = nil, nil, growth{}
-	b.waiting.order.note(g)
+	b.waiting.note(g)
 	b.roster.classes.note(g)
 	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out
 	b.roster.forgetIfEmpty(run.UID, g)

@@ -312,6 +312,7 @@ func (b *Book) NextDue() (time.Time, bool) {
 	defer b.mu.unlockUnchanged()
 	var next earliest
 	b.agenda.nextDate(&next)
+	b.savers.next(&next)
 	return next.at, !next.at.IsZero()
 }
 
@@ -338,6 +339,9 @@ func (b *Book) Turn(pod types.UID, now time.Time) {
 func (b *Book) RefreshPromises(now time.Time, most int) {
 	b.mu.Lock()
 	b.turns.goRound(now)
+	if b.roster.open {
+		b.savers.settle(now)
+	}
 	b.waiting.remind(now)
 	b.mu.Unlock()
 	b.turns.tellPlaces(now)
@@ -376,6 +380,26 @@ func (b *Book) Fill(now time.Time) {
 	if b.roster.open {
 		b.fill.sweep(now)
 	}
+}
+
+// Settle finds out for whom money is kept.
+func (b *Book) Settle(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.savers.settle(now)
+}
+
+// Keeps returns the Runs for which money is kept that are first in their owners' lines, sorted.
+func (b *Book) Keeps() (out []string) {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	for _, l := range b.waiting.money {
+		if l.first != nil && l.first.keeping != nil {
+			out = append(out, l.first.run.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // WindowPassed wakes those that wait for somebody to be able to pay, as a window of a budget does.

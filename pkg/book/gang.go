@@ -111,6 +111,7 @@ type gang struct {
 	// other by.
 	place, own spot
 	queued     queued
+	purse      wanting
 	prospect
 	check  checking
 	growth growth

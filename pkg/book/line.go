@@ -99,7 +99,7 @@ func (g *gang) standsInLine() bool {
 
 // file has a gang that waits be found by what it waits for, which may have changed.
 func (w *waitlist) file(g *gang) {
-	defer w.order.note(g)
+	defer w.note(g)
 	f := &g.filed
 	if !f.listed {
 		return

@@ -275,6 +275,16 @@ func (l *ownLine) settle(to map[*gang]spot) {
 	}
 }
 
+// passes reports whether a gang may have what is kept for another that has not started: it is its owner's, asks for no
+// more, and has a higher priority (R44).
+func (o *order) passes(g, other *gang) bool {
+	if g.run.Spec.Owner != other.run.Spec.Owner || g.run.Spec.PriorityClassName == other.run.Spec.PriorityClassName {
+		return false
+	}
+	is, was := o.waiting(g), o.waiting(other)
+	return is.Priority > was.Priority && is.GPUs <= was.GPUs && !was.Keeps
+}
+
 // wouldTake returns the place that a gang would have which has been refused, if its Run were submitted: before the one
 // whose place it takes.
 func (o *order) wouldTake(g *gang) spot {

@@ -10,12 +10,14 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
-// debts are what envelopes are to pay to gangs that wait and have a date, by date. It is kept from those who come
-// after, and from growth, since cuts cannot bring money back (R18). They change with promises alone, so that a plan
-// looks at nothing but what the envelopes owe that could pay for it.
+// debts are what envelopes are to pay to gangs that wait and have a date, by date, or are first in their owner's line.
+// It is kept from those who come after, and from growth, since cuts cannot bring money back (R18, R54). They change with
+// promises, and with who is first, alone, so that a plan looks at nothing but what the envelopes owe that could pay for
+// it.
 type debts struct {
 	accounts *budget.Accounts
 	args     *config.Args
+	order    *order
 	asked    time.Time // when something was asked to be kept last
 	of       map[budget.Key][]debt
 	by       map[*gang][]owing  // the same by whom it is owed to
@@ -36,8 +38,8 @@ type oust struct {
 
 func compareDebts(x, y debt) int { return budget.CompareOwed(x.Owed, y.Owed) }
 
-func newDebts(args *config.Args, accounts *budget.Accounts) *debts {
-	return &debts{args: args, accounts: accounts, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
+func newDebts(args *config.Args, accounts *budget.Accounts, order *order) *debts {
+	return &debts{args: args, accounts: accounts, order: order, of: map[budget.Key][]debt{}, by: map[*gang][]owing{},
 		ousts: map[*gang]oust{}, ousters: map[string][]*gang{}}
 }
 
@@ -138,7 +140,7 @@ type owing struct {
 // sooner may leave them more, since less is spent until then.
 func (o *owing) stands(is owing) bool {
 	return is.payer == o.payer && is.Relation == o.Relation && is.GPUs >= o.GPUs && is.At.Equal(o.At) &&
-		is.MaxDuration == o.MaxDuration
+		is.MaxDuration == o.MaxDuration && is.First == o.First
 }
 
 func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
@@ -146,8 +148,13 @@ func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
 		return nil
 	}
 	var out []owing
+	first, within := p == g.keeping, time.Duration(0)
+	if first {
+		within = d.args.ReservationLead.Duration
+	}
 	for _, paid := range paidBy(p) {
-		out = append(out, owing{paid.Payer, debt{g, budget.Owed{Run: keyOf(g.run).String(), At: p.At, GPUs: paid.GPUs,
+		out = append(out, owing{paid.Payer, debt{g, budget.Owed{Run: keyOf(g.run).String(), At: p.At, First: first,
+			Within: within, GPUs: paid.GPUs,
 			Rate: d.accounts.RateOf(paid.Role()), Relation: paid.Relation, MaxDuration: g.run.Spec.MaxDuration()}}})
 	}
 	return out
@@ -159,19 +166,25 @@ func comesFirst(to, g *gang, grows bool) bool {
 	return to != g && !to.started() && !to.underWay() && (grows || byPlace(to, g) < 0)
 }
 
+// keptFrom reports whether that is so of something that is owed: nothing is kept for the first of an owner's line from
+// those who may take its place (R44). They do not take it, since it waits for other than they.
+func (d *debts) keptFrom(o *debt, g *gang, grows bool) bool {
+	return comesFirst(o.to, g, grows) && !(o.First && !grows && d.order.passes(g, o.to))
+}
+
 // yields reports whether a gang leaves to others what is kept for them: it starts, with nothing that was paid before or
 // decided by a plan that has left it to them.
 func (g *gang) yields() bool { return !g.started() && !g.keepsRoom() && !g.activates() }
 
 // keeps returns what an envelope keeps from a gang that is to start, or to grow, for those who come before it and have
-// dates that are not too far off; nil where none keeps anything.
+// dates that are not too far off, or are first in their owner's line; nil where none keeps anything.
 func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []budget.Owed {
 	d.asked = now
-	owed, last := d.before(g, grows), now.Add(d.args.MoneyHorizon.Duration)
+	owed := d.before(g, grows)
 	if owed == nil {
 		return nil
 	}
-	return func(k budget.Key) []budget.Owed { return budget.OwedBy(owed(k), last) }
+	return func(k budget.Key) []budget.Owed { return budget.OwedAt(owed(k), now, d.args.MoneyHorizon.Duration) }
 }
 
 // before returns what an envelope owes to those who come before a gang that is to start, or to grow; nil where none
@@ -190,7 +203,7 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 		out = make([]budget.Owed, 0, len(of))
 		for i := range of {
 			o := of[i]
-			if comesFirst(o.to, g, grows) {
+			if d.keptFrom(&o, g, grows) {
 				o.Goes = d.goes(&o, g, grows)
 				out = append(out, o.Owed)
 			}

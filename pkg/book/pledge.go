@@ -38,7 +38,9 @@ func (p *pledge) kept() bool {
 }
 
 // owes reports whether the money is kept from all who come after the gang, as what it is to be paid from.
-func (p *pledge) owes() bool { return p.promise != nil && p.gang.pledged == p.promise }
+func (p *pledge) owes() bool {
+	return p.gang.keeping != nil || p.promise != nil && p.gang.pledged == p.promise
+}
 
 // pledged returns how many GPUs are pledged to others that ask the same Budgets as a gang of a crowd, beside what is
 // kept from it for those who have dates.
@@ -58,7 +60,8 @@ func (w *waitlist) remind(now time.Time) {
 	w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool {
 		over := !now.Before(p.until)
 		if over && p.owes() { // nor has it been found since when it starts
-			p.gang.pledged = nil
+			p.gang.pledged, p.gang.purse.left = nil, true
+			w.note(p.gang)
 			w.owe(p.gang)
 		}
 		return over || !p.kept() && !p.owes()

@@ -61,7 +61,7 @@ func (b *Book) reprioritize(class string) {
 	var named []types.NamespacedName
 	for g := range b.roster.living {
 		if g.run != nil && g.run.Spec.PriorityClassName == class {
-			b.waiting.order.note(g)
+			b.waiting.note(g)
 			named = append(named, keyOf(g.run))
 		}
 	}

@@ -216,7 +216,7 @@ func (v *activations) withdraw(g *gang) {
 		}
 		v.agenda.signalDue()
 	}
-	if g.owedBy() != nil {
+	if g.promised() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	g.queue = nil

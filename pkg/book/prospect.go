@@ -28,6 +28,9 @@ type prospect struct {
 	// pledged is what it was promised for which money has been found since, until it has been planned with its pods: what
 	// it is to be paid from is kept for it until then.
 	pledged *forecast.Promise
+	// keeping is what its owner's envelopes keep for it, which is first in the owner's line: with its date, which is far off,
+	// or with none.
+	keeping *forecast.Promise
 	// usurped says who has taken what the gang was promised when that was lost; empty while it has a promise.
 	usurped string
 	// ripe says that it has been found that the gang's date has come: what is promised follows from its next cycle.
@@ -85,7 +88,10 @@ const (
 )
 
 // owedBy returns the promise by which something is kept for a gang that it is to be paid from; nil where nothing is.
-func (p *prospect) owedBy() *forecast.Promise { return cmp.Or(p.promise, p.onRecord, p.pledged) }
+func (p *prospect) owedBy() *forecast.Promise { return cmp.Or(p.keeping, p.promised()) }
+
+// promised returns the promise by which something is kept until a date; nil where there is none.
+func (p *prospect) promised() *forecast.Promise { return cmp.Or(p.promise, p.onRecord, p.pledged) }
 
 // undated reports whether it has not been worked out yet if a gang has a date.
 func (p *prospect) undated() bool {

@@ -57,6 +57,9 @@ func (g *gang) waitsAs(place spot, since time.Time) {
 
 // lift takes a gang out of the lines that it is in, and lower puts it back, where it has another place by then.
 func (w *waitlist) lift(g *gang) {
+	if g.purse.in {
+		w.money[g.purse.of].remove(g)
+	}
 	f := &g.filed
 	if !f.listed {
 		return
@@ -77,6 +80,9 @@ func (w *waitlist) lift(g *gang) {
 }
 
 func (w *waitlist) lower(g *gang) {
+	if g.purse.in {
+		w.money[g.purse.of].add(g)
+	}
 	f := &g.filed
 	if !f.listed {
 		return

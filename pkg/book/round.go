@@ -12,7 +12,7 @@ type round struct {
 	w       *waitlist
 	rooms   map[string]*topology.Blocks
 	purse   purse
-	keeps   map[purseKey]kept
+	keeps   map[keepsKey]kept
 	crowds  crowds // those of whom somebody is to be looked at
 	counted int    // of those who are woken
 }
@@ -25,12 +25,17 @@ type purse struct {
 
 type purseKey struct{ budget, flavor string }
 
+type keepsKey struct {
+	purseKey
+	rank ranking
+}
+
 // wakeNext wakes refused gangs, in the order of their places, whom something may help that has improved since they
 // were last tried, and no more of them than what there is could serve: the rest are looked at again when those have
 // been planned.
 func (w *waitlist) wakeNext() {
 	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}},
-		keeps: map[purseKey]kept{}}
+		keeps: map[keepsKey]kept{}}
 	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {
 		w.roused = w.roused[1:]
 	}
@@ -118,7 +123,7 @@ func (r *round) affords(g *gang, c *crowd) bool {
 
 // kept returns how much of that they keep at least. It is the same for all who come after those for whom it is kept.
 func (r *round) kept(g *gang, c *crowd) int {
-	of := purseKey{c.crowdKey.payers, c.flavor}
+	of := keepsKey{purseKey{c.crowdKey.payers, c.flavor}, c.rank}
 	if k, known := r.keeps[of]; known && !g.started() && k.to.compare(g.place) < 0 {
 		return k.gpus
 	}

@@ -62,7 +62,7 @@ func (z *shaper) reshape(g *gang) {
 	}
 	g.bound(z.nodes.gpusOfAll(g.full.Flavor))
 	z.places.resize(g, g.reshaped())
-	z.waiting.order.note(g)
+	z.waiting.note(g)
 	if g.over() || g.suspended() {
 		return // it waits for nothing, and what its end is told by is its demand
 	}

@@ -95,7 +95,7 @@ const (
 func (v *activations) standBack(g *gang, at standing, all int, now time.Time) {
 	v.note(g, now)
 	v.waiting.dates(g)
-	if g.owedBy() != nil {
+	if g.promised() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 	v.standInLine(g, at, all, false, now)

@@ -52,7 +52,7 @@ func (v *activations) restAnew(g *gang) {
 		v.letOff(g)
 	}
 	v.places.unwind(g)
-	if g.owedBy() != nil {
+	if g.promised() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 }

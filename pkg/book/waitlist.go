@@ -22,6 +22,7 @@ type waitlist struct {
 
 	debts *debts
 	order *order
+	money moneyLines
 	gangs line
 	// The same gangs by what they wait for: crowds by what could help them, lines by flavor and by what is scarce.
 	// rejected counts by flavor those that other rules keep from nodes.
@@ -62,9 +63,11 @@ type waitlist struct {
 func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Accounts, mail *mailbox,
 	roster *roster) *waitlist {
 	epochs := func() map[string]int64 { return map[string]int64{} }
+	order := newOrder(mail, roster)
 	return &waitlist{args: args, fleet: fleet, accounts: accounts, mail: mail,
-		debts:  newDebts(args, accounts),
-		order:  newOrder(mail, roster),
+		debts:  newDebts(args, accounts, order),
+		order:  order,
+		money:  moneyLines{},
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), eases: epochs(),
 		dating:   epochs(),
@@ -91,7 +94,7 @@ func (w *waitlist) remove(g *gang) {
 		w.gangs.remove(g)
 		g.filed = filing{}
 	}
-	w.order.note(g)
+	w.note(g)
 }
 
 // wakeRoom notes that GPUs of a flavor have become free, for the gangs that may fit now.
@@ -178,6 +181,7 @@ func (w *waitlist) wakeBudget(name string) {
 // owe has that be kept for a gang which it is to be paid from, by what it is promised, or by its Reservation while that
 // has not been worked out. Those are looked at for whom there may be more than there was.
 func (w *waitlist) owe(g *gang) {
+	g.keeping = w.keepFor(g)
 	for _, name := range w.debts.set(g, g.owedBy()) {
 		w.wakeOwing(name)
 	}

@@ -96,7 +96,9 @@ func (v *advisor) endSooner() []Change {
 	minutes := sort.Search(int(most/shortest), func(n int) bool { return paid(within(n+1)) < best })
 	lasts := time.Duration(minutes) * shortest
 	why := "the GPU-hours that are left are enough"
-	if o := v.cover.neededIn(v.now.Add(lasts), shortest); o != nil {
+	if o := v.cover.neededIn(lasts, shortest, v.now); o != nil && o.Dateless() {
+		why = fmt.Sprintf("the Run holds up Run %s for no longer than that", o.Run)
+	} else if o != nil {
 		why = fmt.Sprintf("the Run ends before Run %s starts at %s", o.Run, o.At.UTC().Format(time.RFC3339))
 	} else if best < v.wanted {
 		return nil
@@ -104,14 +106,16 @@ func (v *advisor) endSooner() []Change {
 	return []Change{{fmt.Sprintf("set spec.runtime.maxDuration to %s or less, so that %s", inMinutes(lasts), why), best}}
 }
 
-// neededIn returns what is kept for the first who has a date in some time from an instant on; nil where nothing is.
-func (c *Cover) neededIn(from time.Time, most time.Duration) (first *Owed) {
+// neededIn returns what is kept for the first who is to have it in some time, or most longer; nil where nothing is.
+func (c *Cover) neededIn(in, most time.Duration, now time.Time) (first *Owed) {
 	if c.ask.Owed == nil {
 		return nil
 	}
+	from := now.Add(in)
 	for i := range c.Offers {
 		for _, o := range c.ask.Owed(c.Offers[i].Key) {
-			if !o.At.Before(from) && o.At.Before(from.Add(most)) && (first == nil || CompareOwed(o, *first) < 0) {
+			at := o.by(now)
+			if !at.Before(from) && at.Before(from.Add(most)) && (first == nil || CompareOwed(o, *first) < 0) {
 				first = &o
 			}
 		}

@@ -32,8 +32,8 @@ type Ask struct {
 	// is nil where nothing is.
 	Owed func(Key) []Owed
 	// Unheld asks what would be paid for if nobody held anything: GPU-hours that are spent stay spent. Ever has windows
-	// that are still to open count as open.
-	Unheld, Ever bool
+	// that are still to open count as open. Alone asks what the owner's own envelopes would pay for.
+	Unheld, Ever, Alone bool
 }
 
 // Kept are pods that an envelope pays for and that are being replaced, and what it was to the Run's owner when they
@@ -86,6 +86,9 @@ type Cover struct {
 func (a *Accounts) Cover(ask Ask, now time.Time) *Cover {
 	c := &Cover{ask: ask, borrow: -1}
 	steps := a.related().steps(ask.Owner)
+	if ask.Alone {
+		steps, ask.Funding = steps[:1], nil
+	}
 	b := &builder{accounts: a, cover: c, now: now, caps: map[Key][]int{}}
 	for n, s := range steps {
 		for _, e := range a.envelopesOf(s.owners, ask.Flavor) {

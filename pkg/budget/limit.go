@@ -65,6 +65,13 @@ func (l Limit) Reserved() string {
 	if o.Others > 0 {
 		first = fmt.Sprintf(" and %d more, the first", o.Others)
 	}
+	if o.At.IsZero() {
+		text := fmt.Sprintf(", %s reserved for Run %s%s, first in line for what its owner may spend", amount, o.To, first)
+		if o.Meanwhile {
+			text += fmt.Sprintf(", usable until it starts by Runs whose maxDuration is at most %s", inMinutes(o.Within))
+		}
+		return text
+	}
 	text := fmt.Sprintf(", %s reserved for Run %s%s to start at %s", amount, o.To, first, o.At.UTC().Format(time.RFC3339))
 	if o.Meanwhile {
 		text += ", usable until then by Runs whose maxDuration ends earlier"

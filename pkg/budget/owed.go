@@ -10,12 +10,16 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Owed is what an envelope is to pay for a Run that waits and has a date. It is kept from those who come after that
-// Run, since money that is spent cannot be brought back by cuts (R18).
+// Owed is what an envelope is to pay for a Run that waits and has a date, or is the first of its owner's line. It is
+// kept from those who come after that Run, since money that is spent cannot be brought back by cuts (R18).
 type Owed struct {
-	// Run is whose it is, as namespace/name, and At its date.
+	// Run is whose it is, as namespace/name, and At its date; zero where nobody knows when there is enough for it.
 	Run string
 	At  time.Time
+	// First says that the Run is the first of its owner's line, and the envelope its owner's: it is kept however far off
+	// the date is, and where there is none from all who do not end Within an instant (R54).
+	First  bool
+	Within time.Duration
 	// GPUs that it is to hold, at what Rate, and what the payer is to its owner.
 	GPUs     int
 	Rate     Rate
@@ -31,21 +35,43 @@ func CompareOwed(x, y Owed) int {
 	return cmp.Or(x.At.Compare(y.At), strings.Compare(x.Run, y.Run))
 }
 
-// OwedBy returns those of what is owed, in order of date, whose dates have come by an instant.
-func OwedBy(owed []Owed, at time.Time) []Owed {
-	return owed[:sort.Search(len(owed), func(i int) bool { return owed[i].At.After(at) })]
+// OwedAt returns those of what is owed, in order of date, that is kept at an instant: whose dates are no further off
+// than a horizon, or that is kept however far off these are.
+func OwedAt(owed []Owed, at time.Time, horizon time.Duration) []Owed {
+	last := at.Add(horizon)
+	n := sort.Search(len(owed), func(i int) bool { return owed[i].At.After(last) })
+	out := owed[:n:n]
+	for i := range owed[n:] {
+		if o := &owed[n+i]; o.First {
+			out = append(out, *o)
+		}
+	}
+	return out
+}
+
+// Dateless reports whether nobody knows when there is enough for the Run.
+func (o *Owed) Dateless() bool { return o.At.IsZero() }
+
+// by returns until when GPU-hours are to last for the Run to start: its date, or as long as others may have its GPUs.
+func (o *Owed) by(now time.Time) time.Time {
+	if o.Dateless() {
+		return now.Add(o.Within)
+	}
+	return o.At
 }
 
 // Debt is how much of a limit is kept for Runs that have dates and come first, as data (R29).
 type Debt struct {
 	// Amount in GPUs, or in Spend; 0 where nothing is kept.
 	Amount int64
-	// To is the Run with the first date, as namespace/name, At that date, and Others how many more Runs there are.
+	// To is the Run with the first date, as namespace/name, At that date, and Others how many more Runs there are. It is
+	// zero where none of them has one: To is the first of its owner's line then.
 	To     string
 	At     time.Time
 	Others int
-	// Meanwhile says that a Run may have it which has ended by then.
+	// Meanwhile says that a Run may have it which has ended by then. Where there is no date it may for as long as Within.
 	Meanwhile bool
+	Within    time.Duration
 }
 
 // dues is what some envelopes owe together to those who come before a Run.
@@ -104,7 +130,25 @@ func (a *Accounts) reserves(k Key, owed func(Key) []Owed) int {
 // gpus returns how many GPUs are kept from a Run that has ended by an instant, or that may run for ever where that is
 // zero. Who has a date after that end gets them back in time. What ends by itself before a date is there for it.
 func (d *dues) gpus(now, end time.Time) Debt {
-	owed := d.owed
+	n := sort.Search(len(d.owed), func(i int) bool { return !d.owed[i].Dateless() })
+	out := d.dated(d.owed[n:], now, end)
+	for i := n - 1; i >= 0; i-- {
+		o := &d.owed[i]
+		if !end.IsZero() && !end.After(now.Add(o.Within)) {
+			continue
+		}
+		more := out.Others
+		if out.Amount > 0 && out.To != o.Run {
+			more++
+		}
+		out = Debt{Amount: out.Amount + int64(o.GPUs), To: o.Run, Others: more, Within: o.Within,
+			Meanwhile: more == 0 && o.Within >= shortest}
+	}
+	return out
+}
+
+// dated returns how much of what is owed to those who have dates is kept from such a Run.
+func (d *dues) dated(owed []Owed, now, end time.Time) Debt {
 	if !end.IsZero() {
 		owed = owed[:sort.Search(len(owed), func(i int) bool { return !owed[i].At.Before(end) })]
 	}
@@ -180,11 +224,17 @@ func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
 	if len(d.owed) == 0 {
 		return Debt{}, 0
 	}
-	last := d.owed[len(d.owed)-1].At
-	ahead = min(max(0, secondsUntil(last, now)), horizon)
-	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed)}
+	last := d.owed[len(d.owed)-1].by(now)
 	for i := range d.owed {
-		o := &d.owed[i]
+		if at := d.owed[i].by(now); at.After(last) {
+			last = at
+		}
+	}
+	ahead = min(max(0, secondsUntil(last, now)), horizon)
+	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed), Within: d.owed[0].Within}
+	for i := range d.owed {
+		o := d.owed[i]
+		o.At = o.by(now)
 		kept.Amount += int64(o.GPUs) * int64(o.Rate) * o.seconds(last)
 	}
 	for _, at := range d.of {
@@ -225,7 +275,9 @@ func (c *Cover) Dates(owed func(Key) []Owed) []time.Time {
 			continue
 		}
 		for _, o := range owed(c.Offers[i].Key) {
-			out = append(out, o.At)
+			if !o.Dateless() {
+				out = append(out, o.At)
+			}
 		}
 	}
 	slices.SortFunc(out, time.Time.Compare)

@@ -196,14 +196,21 @@ func (s *State) attempt(ask *Ask, at time.Time) *plan.Attempt {
 	return plan.Prepare(s.Accounts, ask.Demand, claim, ask.Missing, ask.Excluded, at)
 }
 
-// owedAt returns what is kept at an instant for those whose dates have not come by then; nil where nothing is.
+// owedAt returns what is kept at an instant for those whose dates have not come by then, or who have none; nil where
+// nothing is.
 func (s *State) owedAt(at time.Time) func(budget.Key) []budget.Owed {
 	if len(s.Owed) == 0 {
 		return nil
 	}
 	return func(k budget.Key) []budget.Owed {
-		of := budget.OwedBy(s.Owed[k], at.Add(s.MoneyHorizon))
-		return of[sort.Search(len(of), func(i int) bool { return s.starts(of[i].At).After(at) }):]
+		of := budget.OwedAt(s.Owed[k], at, s.MoneyHorizon)
+		n := sort.Search(len(of), func(i int) bool { return !of[i].Dateless() })
+		dated := of[n:]
+		dated = dated[sort.Search(len(dated), func(i int) bool { return s.starts(dated[i].At).After(at) }):]
+		if n == 0 {
+			return dated
+		}
+		return append(of[:n:n], dated...)
 	}
 }
 

@@ -60,7 +60,12 @@ func limitOf(l budget.Limit) *rqv1.RefusalLimit {
 		out.Max, out.Left = l.Max/int64(budget.GPUHour), l.Left/int64(budget.GPUHour)
 	}
 	if o := l.Owed; o.Amount > 0 {
-		out.Reserved = &rqv1.ReservedLimit{Amount: o.Amount, Run: o.To, At: metav1.NewTime(o.At), Others: int32(o.Others)}
+		out.Reserved = &rqv1.ReservedLimit{Amount: o.Amount, Run: o.To, Others: int32(o.Others)}
+		if at := metav1.NewTime(o.At); !o.At.IsZero() {
+			out.Reserved.At = &at
+		} else if o.Meanwhile {
+			out.Reserved.Within = &metav1.Duration{Duration: o.Within}
+		}
 		if l.Hours() {
 			out.Reserved.Amount = (o.Amount + int64(budget.GPUHour) - 1) / int64(budget.GPUHour)
 		}

@@ -73,20 +73,26 @@ type RefusalLimit struct {
 	Max int64 `json:"max"`
 	// left may still be taken, in GPUs or whole GPU-hours; negative when more is taken or reserved than allowed.
 	Left int64 `json:"left"`
-	// reserved is the part of the limit that is kept for Runs that come first and have a date (rule R18), and is therefore not
-	// left; absent if nothing is.
+	// reserved is the part of the limit that is kept for Runs that come first: they have a date (rule R18), or are first in
+	// line for what their owner may spend (rule R54). It is therefore not left; absent if nothing is.
 	// +optional
 	Reserved *ReservedLimit `json:"reserved,omitempty"`
 }
 
-// ReservedLimit is what is kept of a limit for Runs that come first and have a date.
+// ReservedLimit is what is kept of a limit for Runs that come first.
 type ReservedLimit struct {
 	// amount in GPUs or whole GPU-hours.
 	Amount int64 `json:"amount"`
-	// run with the first of the dates, as namespace/name.
+	// run that has no date, or the one with the first of the dates, as namespace/name.
 	Run string `json:"run"`
-	// at is that date. A Run that has ended by then by its maxDuration may use reserved GPUs, but not reserved GPU-hours.
-	At metav1.Time `json:"at"`
+	// at is that date; absent if none of them has one. A Run that has ended by then by its maxDuration may use reserved GPUs,
+	// but not reserved GPU-hours.
+	// +optional
+	At *metav1.Time `json:"at,omitempty"`
+	// within is the longest maxDuration with which a Run may use reserved GPUs although there is no date; absent if there is
+	// one, or none may.
+	// +optional
+	Within *metav1.Duration `json:"within,omitempty"`
 	// others are how many more Runs it is reserved for.
 	// +optional
 	Others int32 `json:"others,omitempty"`

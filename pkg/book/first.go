@@ -1,0 +1,217 @@
+package book
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+)
+
+// Small Runs of an owner would take what frees of its money bit by bit, and a large one would wait for ever. So what the
+// owner's own envelopes have, and what comes back to them, is kept for the first that waits for it, once it has waited
+// for the lead, if they could pay for it by themselves (R54). It is kept as what a Run with a date is to be paid from,
+// but for two things: a date may be as far off as it likes, and there may be none.
+
+// purseOf is the money of one owner for GPUs of a flavor.
+type purseOf struct {
+	owner  rqv1.Owner
+	flavor string
+}
+
+// moneyLines are the gangs that wait for money, in order of their places, by whose money of their own it would be.
+type moneyLines map[purseOf]*moneyLine
+
+type moneyLine struct {
+	line
+	first *gang // for whom something is kept; nil where nothing is
+}
+
+// wanting is where a gang stands that waits for money, and what its owner's envelopes could pay for of it.
+type wanting struct {
+	in bool
+	of purseOf
+	// left says that there was enough for it, and that it has not come for that in time.
+	left  bool
+	alone alone
+}
+
+// alone is what its owner's own envelopes could pay for of a gang, as it was found, and on what that rests.
+type alone struct {
+	known        bool
+	funds, nodes int64
+	generation   int64
+	full         plan.Demand
+	until        time.Time
+	shares       []plan.Share
+}
+
+// wantsMoney reports whether a gang merely waits, and money is what it lacks: as this process has found, or as its
+// Run's status says while nobody has looked.
+func (g *gang) wantsMoney() (purseOf, bool) {
+	if !g.merelyWaits() || g.suspended() || g.shape != nil || g.run.DeletionTimestamp != nil ||
+		g.refusal == nil && (g.run.Status.Refusal == nil || g.purse.left) {
+		return purseOf{}, false
+	}
+	return purseOf{g.run.Spec.Owner, g.full.Flavor}, g.refusalKnown().LacksMoney()
+}
+
+// note has a gang be in the lines that it belongs to. For one that wants no money any more none is kept.
+func (w *waitlist) note(g *gang) {
+	w.order.note(g)
+	g.purse.left = g.purse.left && g.refusal == nil
+	of, wants := g.wantsMoney()
+	if g.purse.in && !(wants && of == g.purse.of) {
+		w.unwant(g)
+		if g.keeping != nil {
+			w.owe(g)
+		}
+	}
+	if wants && !g.purse.in {
+		g.purse.in, g.purse.of = true, of
+		if w.money[of] == nil {
+			w.money[of] = &moneyLine{}
+		}
+		w.money[of].add(g)
+	}
+}
+
+// unwant has a gang be in no line for money.
+func (w *waitlist) unwant(g *gang) {
+	l := w.money[g.purse.of]
+	l.remove(g)
+	if l.first == g {
+		l.first = nil
+	}
+	if len(l.line) == 0 {
+		delete(w.money, g.purse.of)
+	}
+	g.purse.in = false
+}
+
+// keepFor returns what is kept for a gang that is first in its owner's line: nothing where it has a date that is near
+// enough for what it is to be paid from to be kept until then for that alone (R18), or is not first.
+func (w *waitlist) keepFor(g *gang) *forecast.Promise {
+	at, far := g.far(w.args, latest(g.looked, w.debts.asked))
+	if !far || !g.purse.in || w.money[g.purse.of].first != g {
+		return nil
+	}
+	out := &forecast.Promise{At: at}
+	for _, share := range g.purse.alone.shares {
+		out.Paid = append(out.Paid, forecast.Paid{Payer: share.Payer, Relation: rqv1.RelationOwn, GPUs: share.GPUs})
+	}
+	return out
+}
+
+// far returns the date of a gang that is further off than money is kept for, zero where it has none; false where it has
+// one that is nearer.
+func (g *gang) far(args *config.Args, now time.Time) (at time.Time, far bool) {
+	p := g.promised()
+	if p == nil {
+		return at, true
+	}
+	return p.At, p.At.After(now.Add(args.MoneyHorizon.Duration))
+}
+
+// savers say for whom owners' money is kept.
+type savers struct {
+	args    *config.Args
+	nodes   *nodeTable
+	waiting *waitlist
+	due     earliest // when another may come to be first, although nothing else changes
+}
+
+// settle finds out for whom money is kept by now.
+func (s *savers) settle(now time.Time) {
+	s.due, s.waiting.debts.asked = earliest{}, now
+	var changed []*moneyLine
+	first := map[*moneyLine]*gang{}
+	for _, l := range s.waiting.money {
+		g := s.firstOf(l, now)
+		first[l] = g
+		if g != nil && s.stale(g, now) || l.first != g {
+			changed = append(changed, l)
+		}
+	}
+	slices.SortFunc(changed, func(x, y *moneyLine) int {
+		p, q := x.line[0].purse.of, y.line[0].purse.of
+		return cmp.Or(strings.Compare(string(p.owner), string(q.owner)), strings.Compare(p.flavor, q.flavor))
+	})
+	for _, l := range changed {
+		was := l.first
+		if l.first = first[l]; was != nil && was != l.first {
+			s.waiting.owe(was)
+		}
+		if l.first != nil {
+			s.waiting.owe(l.first)
+		}
+	}
+}
+
+// next tells when money may be kept for another although nothing has changed.
+func (s *savers) next(e *earliest) {
+	if !s.due.at.IsZero() {
+		e.by(s.due.at)
+	}
+}
+
+// firstOf returns the first of a line that has waited for long enough, and that its owner's envelopes could pay for;
+// nil where there is none.
+func (s *savers) firstOf(l *moneyLine, now time.Time) *gang {
+	for _, g := range l.line {
+		if _, wants := g.wantsMoney(); !wants {
+			continue
+		}
+		if from := waitsSince(g.run, now).Add(s.args.ReservationLead.Duration); now.Before(from) {
+			s.due.by(from)
+		} else if len(s.alone(g, now)) > 0 {
+			return g
+		}
+	}
+	return nil
+}
+
+// alone returns what its owner's own envelopes could pay for of a gang while nobody holds anything; nothing where they
+// could not pay for all of it, or the nodes that there are could not hold it.
+func (s *savers) alone(g *gang, now time.Time) []plan.Share {
+	is, w := &g.purse.alone, s.waiting
+	on := alone{known: true, funds: w.funds, nodes: w.nodes[g.full.Flavor], generation: g.run.Generation, full: g.full,
+		until: is.until}
+	if on.shares = is.shares; is.same(&on) && now.Before(is.until) {
+		return is.shares
+	}
+	pod := g.sample()
+	if pod == nil {
+		pod = podOf(g.run)
+	}
+	on.until = now.Add(datelessMaxAge) // GPU-hours are spent meanwhile
+	fresh := s.nodes.payers(now).Alone(g.full.Least(), g.run.Spec.MaxDuration(), s.nodes.rejected(g, pod))
+	if !slices.Equal(fresh, is.shares) {
+		on.shares = fresh
+	}
+	*is = on
+	return is.shares
+}
+
+func (a *alone) same(b *alone) bool {
+	return a.known && a.funds == b.funds && a.nodes == b.nodes && a.generation == b.generation && a.full == b.full
+}
+
+// stale reports whether something else is to be kept for the first of a line than is.
+func (s *savers) stale(g *gang, now time.Time) bool {
+	at, far := g.far(s.args, now)
+	if far && !at.IsZero() {
+		s.due.by(at.Add(-s.args.MoneyHorizon.Duration))
+	}
+	is, shares := g.keeping, g.purse.alone.shares
+	if is == nil || !far {
+		return (is == nil) == far
+	}
+	return !is.At.Equal(at) || !slices.EqualFunc(is.Paid, shares, func(p forecast.Paid, s plan.Share) bool {
+		return p.Payer == s.Payer && p.GPUs == s.GPUs
+	})
+}

@@ -1,0 +1,39 @@
+package plan
+
+import (
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+)
+
+// Share is how many of a Run's GPUs one of its owner's envelopes could pay for at most.
+type Share struct {
+	Payer budget.Key
+	GPUs  int
+}
+
+// Alone returns what each of its owner's own envelopes could pay for of a Run while nobody holds anything, in the order
+// in which they pay; nil where they could not pay for all of it, or the nodes that its pods may use could not hold it
+// where they do. GPU-hours that are spent stay spent.
+func (p *Payers) Alone(d Demand, lasts time.Duration, excluded func(node string) bool) []Share {
+	d.Beside = nil // which is not known of a fleet of which nobody holds anything
+	claim := Claim{MaxDuration: lasts}
+	a := prepare(p.Accounts, budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: lasts, Unheld: true, Alone: true,
+	}, d, claim, d.EveryPod(), excluded, p.Now)
+	if a.cover.Payable() < a.wanted || !d.fits(p.Fleet.Whole(d.Flavor)) {
+		return nil
+	}
+	if (excluded != nil || !a.paidAnywhere()) && !a.Fits(p.Fleet.Unheld(d.Flavor)) {
+		return nil
+	}
+	var out []Share
+	for i := range a.cover.Offers {
+		o := &a.cover.Offers[i]
+		if gpus := min(a.wanted, o.Pods*d.GPUsPerPod); o.Relation == rqv1.RelationOwn && gpus > 0 {
+			out = append(out, Share{Payer: o.Key, GPUs: gpus})
+		}
+	}
+	return out
+}
