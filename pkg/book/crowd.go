@@ -35,8 +35,8 @@ type crowdKey struct {
 	rank              ranking
 }
 
-// ranking sets those apart from whom money is not kept alike: who names a PriorityClass may come before the first in its
-// owner's line (R44).
+// ranking sets those apart from whom money is not kept alike: who names a PriorityClass may come before the first in
+// its owner's line (R44).
 type ranking struct {
 	class string
 	owner rqv1.Owner // of one that names a class

@@ -11,9 +11,9 @@ import (
 )
 
 // debts are what envelopes are to pay to gangs that wait and have a date, by date, or are first in their owner's line.
-// It is kept from those who come after, and from growth, since cuts cannot bring money back (R18, R54). They change with
-// promises, and with who is first, alone, so that a plan looks at nothing but what the envelopes owe that could pay for
-// it.
+// It is kept from those who come after, and from growth, since cuts cannot bring money back (R18, R54). They change
+// with promises, and with who is first, alone, so that a plan looks at nothing but what the envelopes owe that could
+// pay for it.
 type debts struct {
 	accounts *budget.Accounts
 	args     *config.Args

@@ -28,8 +28,8 @@ type prospect struct {
 	// pledged is what it was promised for which money has been found since, until it has been planned with its pods: what
 	// it is to be paid from is kept for it until then.
 	pledged *forecast.Promise
-	// keeping is what its owner's envelopes keep for it, which is first in the owner's line: with its date, which is far off,
-	// or with none.
+	// keeping is what its owner's envelopes keep for it, which is first in the owner's line: with its date, which is far
+	// off, or with none.
 	keeping *forecast.Promise
 	// usurped says who has taken what the gang was promised when that was lost; empty while it has a promise.
 	usurped string

@@ -47,7 +47,8 @@ func firstInLine(s *Teller) {
 		s.Remove(fmt.Sprintf("small-%d", i))
 		s.Gone(fmt.Sprintf("small-%d", i))
 		if i < 3 {
-			s.Refused(fmt.Sprintf("young-%d", i), "InsufficientBudget", "32 reserved for Run "+s.site.Namespace+"/large", firstOf)
+			s.Refused(fmt.Sprintf("young-%d", i), "InsufficientBudget", "32 reserved for Run "+s.site.Namespace+"/large",
+				firstOf)
 		}
 	}
 	s.Says("large", rqv1.RunRunning, "bound 32 GPUs")
