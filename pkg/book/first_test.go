@@ -90,8 +90,8 @@ func (s *stream) goes(t *rapid.T, since time.Time) {
 		s.restart()
 	}
 	s.work()
-	if s.Book.Prospect(s.Runs["large"].UID).Promise != nil {
-		kept = false // it has a date meanwhile, and what it is to be paid from then is kept
+	if large := s.Runs["large"]; large.Status.Phase == rqv1.RunRunning || s.Book.Prospect(large.UID).Promise != nil {
+		kept = false // it needs no more, or has a date for which what it is to be paid from is kept
 	}
 	for name, run := range s.Runs {
 		if lasts := run.Spec.MaxDuration(); kept && name != "large" && run.Status.Phase == rqv1.RunRunning && !before[name] &&
