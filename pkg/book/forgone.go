@@ -159,6 +159,19 @@ func (g *gang) forgone(index int) bool {
 // givesUp reports whether no place is kept for a rank any more.
 func (g *gang) givesUp(index int) bool { return g.lapses[index].over || g.forgone(index) }
 
+// emptyRanks returns the ranks for which no place is kept any more and no pod has one, in order.
+func (g *gang) emptyRanks() (out []int) {
+	if len(g.lapses)+len(g.run.Status.Forgone) == 0 {
+		return nil
+	}
+	for index := range g.demand.Pods() {
+		if m := g.rankAt(index); (m == nil || !m.placed()) && g.givesUp(index) {
+			out = append(out, index)
+		}
+	}
+	return out
+}
+
 // belated reports whether a member is of a rank for which nothing is kept any more: its pod was made too late (R42).
 func (m *member) belated() bool { return !m.part.Spare && m.gang.forgone(m.part.Index) }
 

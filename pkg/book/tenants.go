@@ -28,8 +28,8 @@ type tenant struct {
 	// drawn in a lottery.
 	runs                    bool
 	started, ends, shielded time.Time
-	total                   int // GPUs that the Run asks for
-	empty                   int // ranks for which nobody is to make pods
+	total                   int   // GPUs that the Run asks for
+	empty                   []int // ranks for which nothing is held or kept, in order
 	draws                   bool
 	full, demand            plan.Demand
 	active, spares          []occupant // by index
@@ -76,7 +76,7 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 func (i *candidates) tenant(g, cutFor *gang, now time.Time) *tenant {
 	t := &tenant{Candidate: resolver.Candidate{Run: nameOf(g.run), UID: g.run.UID, Owner: g.run.Spec.Owner},
 		total: int(g.run.Spec.Resources.TotalGPUs), full: g.full, demand: g.demand,
-		empty:    g.demand.Pods() - g.run.Spec.Ranks(g.demand.Pods()),
+		empty:    g.emptyRanks(),
 		shielded: i.shieldFrom(g, cutFor, now), draws: i.draws(g)}
 	if p := i.roster.priorities.of(g.run); !p.Missing {
 		t.Priority = &p.Value
@@ -181,10 +181,10 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 			out.Spares = append(out.Spares, resolver.Spare{Index: o.index, Holds: []resolver.Holding{o.Holding}})
 		}
 	}
-	width, empty := t.demand.Pods(), t.empty
+	width := t.demand.Pods()
 	for least, step := t.demand.LeastPods, t.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		held := t.between(width-step, width)
-		empty = max(0, empty-(step-len(held)))
+		empty, _ := slices.BinarySearch(t.empty, width-step) // below the step
 		if len(held) > 0 && width-step-empty < least {
 			break // there are no more pods than that
 		}
