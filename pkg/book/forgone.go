@@ -153,7 +153,7 @@ func (g *gang) forgone(index int) bool {
 		return cmp.Compare(int(f.Index), index)
 	})
 	last := g.latest[rank.Part{Index: index}]
-	return found && (last == nil || last.pod == ranks[at].Pod)
+	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
 }
 
 // givesUp reports whether no place is kept for a rank any more.
@@ -199,7 +199,7 @@ func (o *observer) lookAtForgone(l *Look, g *gang) {
 		}
 	}
 	for index, lapse := range g.lapses {
-		if lapse.over {
+		if m := g.rankAt(index); lapse.over && (m == nil || !m.placed()) { // else its pod came just in time
 			note(index)
 		}
 	}

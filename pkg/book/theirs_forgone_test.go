@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // startsTight has a group of three pods of a node each start, for which its owner's money is just enough, and lose one
@@ -18,11 +19,16 @@ func (w *world) startsTight(changes ...func(*rqv1.RunSpec)) {
 	w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, append([]func(*rqv1.RunSpec){ungrouped, theirs}, changes...)...)
 	w.rounds(3)
 	w.running("run00", "although all its pods are there")
-	w.leaves("run00", 1)
-	w.rounds(3)
-	w.Pass(gangDeadline)
+	w.loses("run00", 1)
 	w.rounds(3)
 	w.running("run00", "although its controller makes no more pods")
+}
+
+// loses has a rank of a group have no pod until nothing is to be kept for it any more.
+func (w *world) loses(run string, n int) {
+	w.leaves(run, n)
+	w.rounds(3)
+	w.Pass(gangDeadline)
 }
 
 // makes has the pod be made at last that somebody else has not made.
@@ -117,6 +123,45 @@ func TestALostRankDoesNotWaitForALatePod(t *testing.T) {
 			w.waits("run2", "for money that is kept")
 		})
 	}
+}
+
+// A pod that comes as its place is given up, and gets the money that is still kept for it before that is said, is not
+// late: nothing is said of it, and what it has is kept for its next pod too.
+func TestAPodThatComesJustInTimeIsNotLate(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 5)
+		w.setBudget("a", "org:a", 24)
+		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, ungrouped, theirs)
+		w.rounds(3)
+		w.leaves("run00", 1)
+		w.rounds(3)
+		w.Hang()
+		w.makes("run00", 1)
+		w.Make(sim.Foreign{Run: w.Runs["run00"], Slot: 1})
+		w.looked("run00")
+		w.Pass(gangDeadline)
+		w.Book.Advance(w.Now)
+		w.CatchUp()
+		w.Act()
+		for _, uid := range w.SortedPods() {
+			w.cycle(uid)
+		}
+		for _, uid := range w.Bindings() {
+			w.Bind(uid, sim.Written)
+		}
+		if on := w.boundSlots("run00"); len(on) != 3 {
+			t.Fatalf("its pods are on %v", on)
+		}
+		w.looked("run00")
+		if run := w.Runs["run00"]; len(run.Status.Forgone) > 0 {
+			t.Fatalf("ranks are given up that run: %v", run.Status.Forgone)
+		}
+		w.rounds(3)
+		w.leaves("run00", 1)
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.rounds(3)
+		w.waits("run1", "for money that is kept")
+	})
 }
 
 // Late pods are placed one by one: there is money for one of two.
