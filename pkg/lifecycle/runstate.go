@@ -115,15 +115,31 @@ func preemption(run *rqv1.Run) *metav1.Condition {
 // boundsOf returns the widths that a Run may have, and the one that it tends to. An opportunistic one takes whatever
 // there is.
 func boundsOf(spec *rqv1.RunSpec) *rqv1.RunWidth {
-	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: spec.Desired()}
+	out := &rqv1.RunWidth{Min: spec.Resources.TotalGPUs, Max: spec.Resources.TotalGPUs, Desired: desiredBy(spec)}
 	if m := spec.Malleable; m != nil {
 		out.Min, out.Max = m.MinTotalGPUs, m.MaxTotalGPUs
-	}
-	if each := spec.Resources.GPUsPerPod; each != nil { // ranks without pods that nobody is to make are no width
-		out.Desired = int32(spec.Ranks(int(out.Desired / *each))) * *each
 	}
 	if spec.Opportunistic {
 		out.Min = 0
 	}
 	return out
+}
+
+// desiredBy returns the width that a Run tends to: ranks for which nobody is to make pods are none.
+func desiredBy(spec *rqv1.RunSpec) int32 {
+	if n := unwanted(spec); n > 0 {
+		return spec.Desired() - int32(n)**spec.Resources.GPUsPerPod
+	}
+	return spec.Desired()
+}
+
+// unwanted returns for how many of the ranks that a Run has when it is as wide as it tends to be nobody is to make
+// pods: others have made the group smaller.
+func unwanted(spec *rqv1.RunSpec) int {
+	each := spec.Resources.GPUsPerPod
+	if each == nil {
+		return 0
+	}
+	ranks := int(spec.Desired() / *each)
+	return ranks - spec.Ranks(ranks)
 }

@@ -196,10 +196,10 @@ func storyOfRunning(s *situation) (reason, message string) {
 	ranks := s.roster.core()
 	without, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
 	has := len(ranks) - without
-	wants := max(has, s.facts.Run.Spec.Ranks(len(ranks))) // others may have made the group smaller
+	forgone, late := s.forgone()
+	wants := len(ranks) - min(forgone, unwanted(&s.facts.Run.Spec))
 	missing := wants - has
 	granted -= int32((len(ranks) - wants) * s.width.shape.GPUsPerPod)
-	forgone, late := s.forgone()
 	swapped, restarting, restarted := storyOfSwaps(s), storyOfRestarting(s), storyOfRestarts(s)
 	switch {
 	case !shrinks && !grows && restarting != "":
@@ -211,7 +211,7 @@ func storyOfRunning(s *situation) (reason, message string) {
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
-		message := fmt.Sprintf("replacing %d of %d pods", missing, len(ranks))
+		message := fmt.Sprintf("replacing %d of %d pods", missing, wants)
 		if s.facts.Problem != "" {
 			message += ": " + s.facts.Problem
 		}
@@ -233,7 +233,7 @@ func storyOfRunning(s *situation) (reason, message string) {
 // growsNoFurther says what the Run lacks to grow to what it desires, as a sentence that goes on; empty where it lacks
 // nothing.
 func growsNoFurther(s *situation) string {
-	desired := s.facts.Run.Spec.Desired()
+	desired := desiredBy(&s.facts.Run.Spec)
 	switch lacksToGrow(s) {
 	case rqv1.LacksMoney:
 		return fmt.Sprintf("; short of what Budgets allow to grow to %d", desired)
