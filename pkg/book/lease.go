@@ -70,7 +70,8 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 	out := &lease{
 		pod: l.PodUID(), part: rank.Held(l),
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
-		node: l.Node(), domain: l.Annotations[rqv1.AnnotationDomain], charge: charge, attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
+		node: l.Node(), domain: l.Annotations[rqv1.AnnotationDomain], charge: charge,
+		attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time

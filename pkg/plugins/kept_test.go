@@ -40,8 +40,8 @@ func popped(t *testing.T, q schedulingqueue.SchedulingQueue, log klog.Logger) *f
 	return info
 }
 
-// TestAPodThatComesBackIsKept has a pod come back from the barrier, and be called meanwhile, just as the scheduler looks
-// for the next pod to try: it is tried again.
+// TestAPodThatComesBackIsKept has a pod come back from the barrier, and be called meanwhile, just as the scheduler
+// looks for the next pod to try: it is tried again.
 func TestAPodThatComesBackIsKept(t *testing.T) {
 	metrics.Register()
 	quiet := logTo(func(string) {})

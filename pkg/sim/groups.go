@@ -63,7 +63,8 @@ func (c *Cluster) place(pod *corev1.Pod) {
 	}
 	why := "0 nodes are available"
 	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
-		if why = c.unfit(pod, name); why == "" {
+		why = c.unfit(pod, name)
+		if why == "" {
 			c.start(pod.UID, name)
 			return
 		}

@@ -155,8 +155,8 @@ func TestLostNodes(t *testing.T) {
 }
 
 // TestSilentNode stops a node's heartbeats: once its kubelet lease is stale the spare takes over. The node comes back,
-// and nothing changes until a person uncordons it. The nodes of the other domain are there for a machine that is so busy
-// that kwok is silent for all: more than three at once are not taken for lost.
+// and nothing changes until a person uncordons it. The nodes of the other domain are there for a machine that is so
+// busy that kwok is silent for all: more than three at once are not taken for lost.
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, ownCluster(t, withoutElection, map[string]any{"nodeLossGrace": "30s"}), 2, 3, 100)

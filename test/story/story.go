@@ -76,7 +76,8 @@ func (s *Story) Parsed() (*config.Args, error) {
 func All() []Story {
 	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(),
 		refusedStories(), turnStories(), editStories(),
-		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), borrowedStories(), opportunisticStories(),
+		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), borrowedStories(),
+		opportunisticStories(),
 		cutStories(), crowdStories(), savedStories(), roomStories(),
 		waitStories(), backfillStories(), priorityStories(), apartStories(),
 		signStories(), massLossStories(), comebackStories(), aheadStories(), takeoverStories(), firstStories())

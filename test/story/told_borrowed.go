@@ -14,8 +14,8 @@ func borrowedStories() []Story {
 	}
 }
 
-// borrowedStays has the lower group lie where the owner's money does not pay: the sponsor goes on paying for it, and the
-// group that the owner pays for goes first.
+// borrowedStays has the lower group lie where the owner's money does not pay: the sponsor goes on paying for it, and
+// the group that the owner pays for goes first.
 func borrowedStays(s *Teller) {
 	s.Nodes("east", 2, Labelled("region", "us-east"))
 	s.Fund("team", Envelope("own", 16, In("region", "us-west")))

@@ -117,8 +117,8 @@ func noCPUSoNarrower(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "shrunk to 16 GPUs")
 }
 
-// labelsRemoved takes the topology label off nodes of ranks of a Run that runs, and then one of its nodes away: the lost
-// rank is replaced where its group lies, whether the process that finds it lost has seen the labels or not.
+// labelsRemoved takes the topology label off nodes of ranks of a Run that runs, and then one of its nodes away: the
+// lost rank is replaced where its group lies, whether the process that finds it lost has seen the labels or not.
 func labelsRemoved(s *Teller, meanwhile func(), ranks ...string) {
 	s.Nodes("d0", 4)
 	s.Nodes("d1", 4)

@@ -148,7 +148,8 @@ func (k *keeper) tendTo(seen *sight, o, root *object) error {
 // keepPod makes a pod that is not there, as its controller does.
 func (k *keeper) keepPod(seen *sight, slot string, pod, by, root *object) error {
 	does, scope := k.lost(by, root, pod)
-	if k.scopes[slot] = scope; k.anew[scope] {
+	k.scopes[slot] = scope
+	if k.anew[scope] {
 		k.begin(seen, scope)
 	}
 	name, was := k.pods[slot], seen.pod(k.pods[slot])
