@@ -60,21 +60,30 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 		all := len(s.parts) > 0 || o.Key.API == "" && sizeOf(membersOf(live)) > 0
 		to = WidthFor(&run.Spec, min(s.Ranks, ranks), all, members)
 	case run.Status.Phase == rqv1.RunPending:
-		d := Derive(o)
-		if total := run.Spec.Resources.TotalGPUs; d.Spec != nil && d.Spec.Resources.TotalGPUs > total {
-			d = DeriveNew(o)
-			if d.Spec != nil && d.Spec.Resources.TotalGPUs <= total {
-				return nil // some had completed before it began
-			}
-		}
-		if d.Spec != nil && equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) {
-			to = &Width{TotalGPUs: d.Spec.Resources.TotalGPUs, Malleable: d.Spec.Malleable}
-		}
+		to = anew(run, o)
+	}
+	if to == nil && run.Status.Phase == rqv1.RunPending { // none of its ranks is one that the group is to be without
+		to = &Width{TotalGPUs: is.TotalGPUs, Malleable: is.Malleable}
 	}
 	if to == nil || equality.Semantic.DeepEqual(is, *to) {
 		return nil
 	}
 	return to
+}
+
+// anew returns how wide a Run is to be that waits again.
+func anew(run *rqv1.Run, o *Observed) *Width {
+	d, total := Derive(o), run.Spec.Resources.TotalGPUs
+	if d.Spec != nil && d.Spec.Resources.TotalGPUs > total {
+		d = DeriveNew(o)
+		if d.Spec != nil && d.Spec.Resources.TotalGPUs <= total {
+			return nil // some had completed before it began
+		}
+	}
+	if d.Spec != nil && equality.Semantic.DeepEqual(d.Spec.Locality, run.Spec.Locality) {
+		return &Width{TotalGPUs: d.Spec.Resources.TotalGPUs, Malleable: d.Spec.Malleable}
+	}
+	return nil
 }
 
 // grows reports whether a group that its pods name follows how many of them there are: a controller makes them, such as

@@ -121,6 +121,11 @@ func TestResized(t *testing.T) {
 	if diff := cmp.Diff(&Width{TotalGPUs: 48}, Resized(run, o, nil)); diff != "" {
 		t.Errorf("it waits again (-want +got):\n%s", diff)
 	}
+	run.Spec.Pods.Ranks = ptr.To[int32](2)
+	run.Spec.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: ptr.To(false)} // which keeps it from being read anew
+	if diff := cmp.Diff(&Width{TotalGPUs: run.Spec.Resources.TotalGPUs}, Resized(run, o, nil)); diff != "" {
+		t.Errorf("it waits again, and had been made smaller (-want +got):\n%s", diff)
+	}
 	run.Status.Phase = rqv1.RunCompleted
 	if to := Resized(run, o, nil); to != nil {
 		t.Errorf("it has ended: %+v", to)
