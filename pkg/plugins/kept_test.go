@@ -6,10 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
+	corelisters "k8s.io/client-go/listers/core/v1"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	schedulingqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
@@ -40,15 +44,27 @@ func popped(t *testing.T, q schedulingqueue.SchedulingQueue, log klog.Logger) *f
 	return info
 }
 
+// listerOf lists some pods.
+func listerOf(t *testing.T, pods ...*corev1.Pod) corelisters.PodLister {
+	t.Helper()
+	index := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
+	for _, pod := range pods {
+		if err := index.Add(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return corelisters.NewPodLister(index)
+}
+
 // TestAPodThatComesBackIsKept has a pod come back from the barrier, and be called meanwhile, just as the scheduler
 // looks for the next pod to try: it is tried again.
 func TestAPodThatComesBackIsKept(t *testing.T) {
 	metrics.Register()
 	quiet := logTo(func(string) {})
 	inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
-	s := &scheduler.Scheduler{SchedulingQueue: inner}
-	KeepPods(s)
 	pod := rankOf("run", 0)
+	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: internalcache.New(t.Context(), nil, false, false)}
+	keepPods(s, listerOf(t, pod))
 	s.SchedulingQueue.Add(t.Context(), pod)
 	info := popped(t, s.SchedulingQueue, quiet)
 	s.SchedulingQueue.Activate(quiet, map[string]*corev1.Pod{"ns/run-0": pod})
@@ -90,9 +106,10 @@ func TestAPodThatComesBackIsTriedOnce(t *testing.T) {
 	metrics.Register()
 	quiet := logTo(func(string) {})
 	inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
-	s := &scheduler.Scheduler{SchedulingQueue: inner}
-	KeepPods(s)
-	s.SchedulingQueue.Add(t.Context(), rankOf("run", 0))
+	pod := rankOf("run", 0)
+	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: internalcache.New(t.Context(), nil, false, false)}
+	keepPods(s, listerOf(t, pod))
+	s.SchedulingQueue.Add(t.Context(), pod)
 	info := popped(t, s.SchedulingQueue, quiet)
 	info.UnschedulablePlugins = sets.New(Name)
 	if err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
@@ -100,5 +117,69 @@ func TestAPodThatComesBackIsTriedOnce(t *testing.T) {
 	}
 	if active, rests := inner.PodsInActiveQ(), inner.UnschedulablePods(); len(active) != 0 || len(rests) != 1 {
 		t.Errorf("to be tried: %v, at rest: %v", active, rests)
+	}
+}
+
+// goingOn is a queue where much goes on before whoever brings a pod back looks for it.
+type goingOn struct {
+	schedulingqueue.SchedulingQueue
+	meanwhile func()
+}
+
+func (q goingOn) AddUnschedulablePodIfNotPresent(log klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+	err := q.SchedulingQueue.AddUnschedulablePodIfNotPresent(log, info, cycle)
+	q.meanwhile()
+	return err
+}
+
+// TestAPodThatIsDoneWithIsNotTriedAgain: one that comes back, and has a place or is gone before it is looked for.
+func TestAPodThatIsDoneWithIsNotTriedAgain(t *testing.T) {
+	metrics.Register()
+	quiet := logTo(func(string) {})
+	for name, becomes := range map[string]func(*corev1.Pod, internalcache.Cache) []*corev1.Pod{
+		"gone": func(*corev1.Pod, internalcache.Cache) []*corev1.Pod { return nil },
+		"another": func(pod *corev1.Pod, _ internalcache.Cache) []*corev1.Pod {
+			pod.UID = "another"
+			return []*corev1.Pod{pod}
+		},
+		"bound": func(pod *corev1.Pod, _ internalcache.Cache) []*corev1.Pod {
+			pod.Spec.NodeName = "n0"
+			return []*corev1.Pod{pod}
+		},
+		"leaving": func(pod *corev1.Pod, _ internalcache.Cache) []*corev1.Pod {
+			pod.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+			return []*corev1.Pod{pod}
+		},
+		"assumed": func(pod *corev1.Pod, c internalcache.Cache) []*corev1.Pod {
+			on := pod.DeepCopy()
+			on.Spec.NodeName = "n0"
+			if err := c.AssumePod(quiet, on); err != nil {
+				t.Fatal(err)
+			}
+			return []*corev1.Pod{pod}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
+			pod, known := rankOf("run", 0), internalcache.New(t.Context(), nil, false, false)
+			pods := listerOf(t, becomes(pod.DeepCopy(), known)...)
+			q := goingOn{inner, func() {
+				inner.Activate(quiet, map[string]*corev1.Pod{"ns/run-0": pod})
+				if info := popped(t, inner, quiet); info != nil {
+					inner.Done(info.Pod.UID)
+				}
+			}}
+			s := &scheduler.Scheduler{SchedulingQueue: q, Cache: known}
+			keepPods(s, pods)
+			s.SchedulingQueue.Add(t.Context(), pod)
+			info := popped(t, inner, quiet)
+			info.UnschedulablePlugins = sets.New(Name)
+			if err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
+				t.Fatal(err)
+			}
+			if _, queued := inner.GetPod(pod.Name, pod.Namespace, nil); queued {
+				t.Error("it is to be tried again")
+			}
+		})
 	}
 }
