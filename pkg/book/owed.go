@@ -187,6 +187,17 @@ func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []bud
 	return func(k budget.Key) []budget.Owed { return budget.OwedAt(owed(k), now, d.args.MoneyHorizon.Duration) }
 }
 
+// keepsForDates is keeps for a gang that grows, without what is kept for the first in their owner's line.
+func (d *debts) keepsForDates(g *gang, now time.Time) func(budget.Key) []budget.Owed {
+	owed := d.keeps(g, true, now)
+	if owed == nil {
+		return nil
+	}
+	return func(k budget.Key) []budget.Owed {
+		return slices.DeleteFunc(slices.Clone(owed(k)), func(o budget.Owed) bool { return o.First })
+	}
+}
+
 // before returns what an envelope owes to those who come before a gang that is to start, or to grow; nil where none
 // owes anybody anything.
 func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {

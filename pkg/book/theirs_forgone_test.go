@@ -229,3 +229,28 @@ func (w *world) unmoved(pods []types.UID) {
 		}
 	}
 }
+
+// Money that is kept for the first of an owner's line keeps no late pod from its group: the group does not go on
+// without it, and so would not give back what the first waits for.
+func TestALatePodDoesNotWaitForWhoWaitsForItsGroup(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startsTight()
+		w.submit("large", "org:a", 1, 3, 8)
+		w.rounds(3)
+		w.Pass(reservationLead)
+		w.rounds(1)
+		w.Book.Settle(w.Now)
+		if kept := w.Book.Keeps(); !slices.Equal(kept, []string{"large"}) {
+			t.Fatalf("money is kept for %v", kept)
+		}
+		w.makes("run00", 1)
+		w.rounds(4)
+		if on := w.boundSlots("run00"); len(on) != 3 {
+			t.Fatalf("its pods are on %v, and there is money: %s", on, w.Runs["run00"].Status.Message)
+		}
+		w.waits("large", "although a group has the money")
+		w.DeleteRun("run00")
+		w.rounds(6)
+		w.running("large", "although the group has gone")
+	})
+}
