@@ -51,13 +51,15 @@ type alone struct {
 }
 
 // wantsMoney reports whether a gang merely waits, and money is what it lacks: as this process has found, or as its
-// Run's status says while nobody has looked.
+// Run's status says while nobody has looked. For whom it is kept it goes on being kept while there is enough of it and
+// no room, or small Runs would take it, and the room, again and again.
 func (g *gang) wantsMoney() (purseOf, bool) {
 	if !g.merelyWaits() || g.suspended() || g.shape != nil || g.run.DeletionTimestamp != nil ||
 		g.refusal == nil && (g.run.Status.Refusal == nil || g.purse.left) {
 		return purseOf{}, false
 	}
-	return purseOf{g.run.Spec.Owner, g.full.Flavor}, g.refusalKnown().LacksMoney()
+	r := g.refusalKnown()
+	return purseOf{g.run.Spec.Owner, g.full.Flavor}, r.LacksMoney() || g.keeping != nil && r.AwaitsOthers()
 }
 
 // note has a gang be in the lines that it belongs to. For one that wants no money any more none is kept.

@@ -162,6 +162,12 @@ func (r *Refusal) Passes() bool {
 	return r.Reason == NotYet || r.Rejected != nil && !r.Rejected.Known
 }
 
+// AwaitsOthers reports whether the Run could start as far as money goes, once others have made room or what stands in
+// its way has passed.
+func (r *Refusal) AwaitsOthers() bool {
+	return r.AboutRoom() && !r.NeedsNodes() || r.Reason == NoRoomWhereFunded || r.Reason == NotYet
+}
+
 // NeedsNodes reports whether nothing but other nodes could end the refusal, whoever leaves.
 func (r *Refusal) NeedsNodes() bool {
 	switch r.Reason {

@@ -18,6 +18,9 @@ func firstStories() []Story {
 		{Name: "first-in-line-beside-far-dates", Args: map[string]any{"reservationLead": "1m"}, Play: firstFarOff},
 		{Name: "first-in-line-gives-way-to-priority", Args: soon("20s"), Play: firstAndPriority},
 		{Name: "first-in-line-and-short-runs", Args: map[string]any{"reservationLead": "2m"}, Play: firstAndShort},
+		{Name: "first-in-line-awaits-room", Args: soon("20s"), Play: firstAwaitsRoom(true)},
+		{Name: "first-in-line-awaits-room-without-cuts", Args: with(soon("20s"), "lottery", "None"),
+			Play: firstAwaitsRoom(false)},
 	}
 }
 
@@ -210,4 +213,43 @@ func firstAndShort(s *Teller) {
 	s.Refused("late", "InsufficientBudget", "8 reserved for Run "+s.site.Namespace+"/large to start at")
 	s.Remove("short")
 	s.Says("large", rqv1.RunRunning, "bound 16 GPUs")
+}
+
+// firstAwaitsRoom has money come together for a Run whose room another owner's Runs have by then: it goes on being kept
+// while the Run waits for room, or small ones would take money and room again and again. Others are cut for it, or end.
+func firstAwaitsRoom(cuts bool) func(*Teller) {
+	return func(s *Teller) { s.awaitsRoom(cuts) }
+}
+
+func (s *Teller) awaitsRoom(cuts bool) {
+	s.Nodes("d0", 4)
+	s.Fund("a", Envelope("all", 16))
+	s.Fund("other:b", Envelope("all", 32))
+	for _, name := range []string{"b-0", "b-1"} {
+		s.Submit(name, 8, InPods(8), s.By("other:b"))
+		s.Says(name, rqv1.RunRunning, "bound 8 GPUs")
+	}
+	s.waitsForMoney("a", 2)
+	for i := range 2 {
+		name := fmt.Sprintf("b-%d", i+2)
+		s.Submit(name, 8, InPods(8), s.By("other:b"))
+		s.Remove(fmt.Sprintf("small-%d", i))
+		s.Says(name, rqv1.RunRunning, "bound 8 GPUs")
+		s.Submit(fmt.Sprintf("young-%d", i), 8, InPods(8), s.By("a"))
+	}
+	if !cuts {
+		s.Later(5 * time.Second)
+		s.Remove("b-0")
+		s.Gone("b-0")
+		s.Later(5 * time.Second)
+		for i := range 2 {
+			s.Refused(fmt.Sprintf("young-%d", i), "InsufficientBudget", firstOf)
+		}
+		s.Remove("b-1")
+	}
+	s.Says("large", rqv1.RunRunning, "bound 16 GPUs")
+	for i := range 2 {
+		s.Nothing(fmt.Sprintf("young-%d", i))
+	}
+	s.Sound()
 }
