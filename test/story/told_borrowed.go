@@ -10,7 +10,7 @@ import (
 // borrowedStories are of Runs that have grown on their own money above groups that a sponsor pays for.
 func borrowedStories() []Story {
 	return []Story{
-		{Name: "borrowed-stays-where-own-money-does-not-reach", Play: borrowedStays},
+		{Name: "borrowed-stays-where-own-does-not-pay", Play: borrowedStays},
 	}
 }
 
