@@ -16,11 +16,18 @@ import (
 
 // contradicts says how a pod, as the API server has admitted it, may not be started: it asks for other GPUs than its
 // Lease would say, or for more than GPUs; empty where it may. Admission may add containers or requests to what a Run
-// says, in some of its pods only. A spare holds its GPUs and asks for none.
-func (z *shaper) contradicts(m *member) string {
-	g, asks := m.gang, z.nodes.podGPUs(m.pod)
-	pays := g.full.GPUsPerPod
-	if why := z.keepsAway(m); why != "" {
+// says, in some of its pods only. A spare holds its GPUs and asks for none. Who has a Lease is let be: it pays. So is, for
+// what nobody counts, a gang that has started: it was let in by other rules.
+func (t *nodeTable) contradicts(m *member) string {
+	g, asks := m.gang, t.podGPUs(m.pod)
+	pays, see := g.full.GPUsPerPod, seeAdmission
+	if m.stage >= leased {
+		return ""
+	}
+	if g.run != nil && g.run.Spec.Theirs() {
+		see = seeTheirs
+	}
+	if why := t.keepsAway(m); why != "" {
 		return why
 	}
 	switch {
@@ -30,28 +37,45 @@ func (z *shaper) contradicts(m *member) string {
 		return ""
 	case m.part.Spare:
 		return fmt.Sprintf("pod %s was admitted with a request for %d GPUs, and a spare is to ask for none: %s",
-			m.pod.Name, asks, seeAdmission)
+			m.pod.Name, asks, see)
 	case asks != pays:
 		return fmt.Sprintf("pod %s was admitted with a request for %d GPUs, and the Run pays for %d a pod: %s",
-			m.pod.Name, asks, pays, seeAdmission)
+			m.pod.Name, asks, pays, see)
 	}
-	other := cmp.Or(z.nodes.asksBut(m.pod, g.resource), z.nodes.args.GPUResource.NotCounted(&m.pod.Spec))
+	other := t.asksBut(m.pod, g.resource)
+	if !g.started() {
+		other = cmp.Or(other, t.args.GPUResource.NotCounted(&m.pod.Spec))
+	}
 	if other != "" {
 		return fmt.Sprintf("pod %s was admitted with a request for %s, and the Run pays for %s: %s", m.pod.Name, other,
-			g.resource, seeAdmission)
+			g.resource, see)
+	}
+	return ""
+}
+
+// anyContradicts says of a member of a gang that waits why it may not be started as it was admitted; empty where all
+// may that there are. Nobody is cut for a gang that one of its pods keeps from starting.
+func (t *nodeTable) anyContradicts(g *gang) string {
+	if g.started() {
+		return ""
+	}
+	for m := range g.all() {
+		if why := t.contradicts(m); why != "" {
+			return why
+		}
 	}
 	return ""
 }
 
 // keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty
 // where it would not.
-func (z *shaper) keepsAway(m *member) string {
+func (t *nodeTable) keepsAway(m *member) string {
 	switch {
 	case m.standIn || m.gang.run == nil:
 		return ""
 	case !m.gang.run.Spec.Theirs():
 		return group.ReachesOthers(m.pod)
-	case z.nodes.args.ForeignAntiAffinity == config.AntiAffinityAllow:
+	case t.args.ForeignAntiAffinity == config.AntiAffinityAllow:
 		return ""
 	}
 	return group.ReachesOut(m.pod)
@@ -60,6 +84,10 @@ func (z *shaper) keepsAway(m *member) string {
 // seeAdmission is where to look for what a Run's own words do not say.
 const seeAdmission = "look at gpusPerPod, at the template's containers and initContainers, and at what admission " +
 	"adds to pods (webhooks, LimitRanges)"
+
+// seeTheirs is where to look for it of pods that others make.
+const seeTheirs = "look at the pod's containers and initContainers, and at what admission adds to pods (webhooks, " +
+	"LimitRanges)"
 
 // mismatch refuses a pod a place that contradicts its Run. A gang that waits gives all back, and its pods are made
 // again; one that runs goes on without this pod.

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // asksOf has a container of a pod ask for so much of a resource.
@@ -105,4 +106,74 @@ func TestAReplacementAdmittedWithMoreGPUsIsTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+// One pod of a gang, which is not its first, asks for a slice of a GPU beside its GPUs, or is admitted so: its Run is told
+// so, and nobody is cut for it, whether all pods are there from the beginning or are made when it is decided who goes.
+func TestNobodyIsCutForAPodThatIsRefused(t *testing.T) {
+	for name, c := range map[string]struct{ theirs, slice bool }{
+		"a group of others": {theirs: true}, "one with a slice": {theirs: true, slice: true},
+		"a Run": {}, "one that is admitted with a slice": {slice: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.addNode("n0", "d0")
+				s.addNode("n1", "d0")
+				s.setBudget("a", "org:a", 64)
+				s.submitWithSpares("run0", "org:a", 1, 2, 8, 0)
+				s.work()
+				s.during(time.Second)
+				slice := func(pod *corev1.Pod) {
+					_, slot, made := sim.MadeFor(pod)
+					if c.slice && (made && slot == 1 || pod.Name == "run01-1") {
+						asksOf(&pod.Spec.Containers[0], "nvidia.com/mig-1g.10gb", 1)
+					}
+				}
+				s.Admits = slice
+				if c.theirs {
+					s.submitWithSpares("run01", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+					s.controlled(s.Runs["run01"], 2)
+				} else {
+					s.submit("run01", "org:a", 1, 2, 8)
+				}
+				for _, pod := range s.Pods {
+					slice(pod)
+				}
+				for range 4 {
+					s.work()
+					s.during(3 * time.Minute)
+					s.work()
+				}
+				if phase := s.Runs["run0"].Status.Phase; (phase == rqv1.RunRunning) != c.slice {
+					s.t.Fatalf("run0 is %s\n%s", phase, s.story())
+				}
+				if told := s.Runs["run01"].Status.Message; c.slice && !strings.Contains(told, "mig-1g.10gb") {
+					s.t.Fatalf("it says %q", told)
+				}
+			})
+		})
+	}
+}
+
+// A group runs whose pods ask for what nobody counts, as one does that has been started before that was looked at: what
+// is made in the place of a lost pod is what the others are, and runs.
+func TestAReplacementInAGroupThatRunsIsLetIn(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+		w.rounds(3)
+		w.running("run00", "although its pods are there")
+		w.leaves("run00", 1)
+		w.rounds(1)
+		w.makes("run00", 1)
+		w.controlled(w.Runs["run00"], 1)
+		for uid := range w.Pods {
+			asksOf(&w.Pods[uid].Spec.Containers[0], "nvidia.com/gpumem", 1000)
+		}
+		w.rounds(5)
+		if on := w.boundSlots("run00"); len(on) != 2 {
+			w.t.Fatalf("its pods are on %v: %s", on, w.describe("run00"))
+		}
+	})
 }

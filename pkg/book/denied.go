@@ -180,8 +180,8 @@ func (v *activations) retry(g *gang, now time.Time) {
 	v.waiting.wake(g)
 }
 
-// giveUpMusters has those give up who have taken too long to have their pods made, and other rules asked about them,
-// before others are cut for them.
+// giveUpMusters has those give up who have taken too long to have their pods made, and other rules asked about them, or
+// one of whose pods is refused, before others are cut for them.
 func (v *activations) giveUpMusters(now time.Time) {
 	var late []*gang
 	v.mustering(func(g *gang) {
@@ -191,7 +191,9 @@ func (v *activations) giveUpMusters(now time.Time) {
 	})
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		if g.awaitsPods() {
+		if why := v.nodes.anyContradicts(g); why != "" {
+			v.deny(g, Objection{Why: why}, now)
+		} else if g.awaitsPods() {
 			v.giveUp(g, now)
 		} else {
 			v.refute(g, nil, nil, true, now)
@@ -215,6 +217,8 @@ func (v *activations) mustering(visit func(g *gang)) {
 // rules, at the latest.
 func (v *activations) musterBy(g *gang) (time.Time, bool) {
 	switch {
+	case g.untold() && v.nodes.anyContradicts(g) != "":
+		return g.activation.At, true // one of them is refused as it was admitted
 	case g.activation != nil && !g.activation.Failed && (g.awaitsPods() || g.check.again):
 		return g.activation.At.Add(v.args.GangDeadline.Duration), true
 	case g.sweepsLater() && g.activation == nil:

@@ -28,7 +28,7 @@ func (b *Book) NewLease(pod types.UID, now time.Time) (*rqv1.Lease, error) {
 	if m.doomed() { // the Lease would be younger than the decision, which is about what was held then
 		return nil, fmt.Errorf("the pod is being cut")
 	}
-	if why := b.shapes.contradicts(m); why != "" {
+	if why := b.nodes.contradicts(m); why != "" {
 		return nil, errors.New(why)
 	}
 	if m.stage == reserved {

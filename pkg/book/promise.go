@@ -312,6 +312,9 @@ func (v *activations) prospectOf(g *gang) Prospect {
 	if decided != nil && !decided.Failed && (g.awaitsPods() || g.check.again || g.bereft()) {
 		decided = nil // nobody is told before all of its pods have been made, and other rules been asked about them
 	}
+	if g.untold() && v.nodes.anyContradicts(g) != "" {
+		decided = nil // it is taken back
+	}
 	undated := g.undated() && g.shape == nil // that no node has room for it is known at once
 	return Prospect{Promise: g.promise, Undated: undated, Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,
 		Activation: decided, Reservation: g.reservation, Leaving: g.awaiting, Stuck: g.stuck,

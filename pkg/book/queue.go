@@ -96,7 +96,7 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	case m.stage == assigned && (m.gang.deadline.IsZero() || m.gang.comesOneByOne()):
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}
-	if why := b.shapes.contradicts(m); why != "" && m.stage < leased {
+	if why := b.nodes.contradicts(m); why != "" {
 		return "", b.starts.mismatch(m, why, now)
 	}
 	if m.stage == assigned && !m.gang.committed && !m.extra() && !now.Before(m.gang.deadline) {

@@ -97,16 +97,18 @@ func (t *nodeTable) asksBut(pod *corev1.Pod, but string) string {
 // unserved says that a pod asks for GPUs, or for parts of them, that nobody counts, so that nobody could pay for them.
 // It is empty where it asks for none.
 func (t *nodeTable) unserved(pod *corev1.Pod) string {
-	asks := t.args.GPUResource.NotCounted(&pod.Spec)
-	if part := config.PortionOf(pod); asks == "" && part != "" {
-		asks = "a part of a GPU by " + part
+	whole := strings.Join(t.args.GPUResource, " or ")
+	if asks := t.args.GPUResource.NotCounted(&pod.Spec); asks != "" {
+		return fmt.Sprintf("pod %s asks for %s, which jobtree does not count, so that nobody can pay for it: request %s, ask "+
+			"an administrator whether gpuResource is to name it, or leave the pod to another scheduler (spec.schedulerName)",
+			pod.Name, asks, whole)
 	}
-	if asks == "" {
-		return ""
+	if part := config.PortionOf(pod); part != "" {
+		return fmt.Sprintf("pod %s asks for a part of a GPU by %s, which jobtree does not count, so that nobody can pay for "+
+			"it: create it anew without the annotation, with a request for %s if it needs GPUs, or leave it to another "+
+			"scheduler (spec.schedulerName)", pod.Name, part, whole)
 	}
-	return fmt.Sprintf("pod %s asks for %s, which jobtree does not count, so that nobody can pay for it: request %s, ask "+
-		"an administrator whether gpuResource is to name it, or leave the pod to another scheduler (spec.schedulerName)",
-		pod.Name, asks, strings.Join(t.args.GPUResource, " or "))
+	return ""
 }
 
 // mistaken refuses a Run whose pod template asks for another resource than the nodes of its type have; nil where it

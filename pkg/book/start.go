@@ -46,6 +46,10 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 		g.woken = false
 		return "", g.refusal
 	}
+	if why := x.nodes.anyContradicts(g); why != "" {
+		g.woken = false
+		return "", x.mismatch(m, why, now)
+	}
 	x.plan(g, m.pod, now)
 	switch {
 	case m.stage == unplaced && m.surplus():

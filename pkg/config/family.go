@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +26,9 @@ var family = []string{
 	"koordinator.sh/gpu*", "elasticgpu.io/gpu-*", "elasticgpu.io/qgpu-*",
 	"huawei.com/Ascend*", "huawei.com/npu*", "cambricon.com/*mlu*", "hygon.com/dcu*", "iluvatar.ai/*gpu*",
 	"metax-tech.com/*gpu*", "mthreads.com/*gpu*", "enflame.com/*gcu*", "kunlunxin.com/*xpu*", "baidu.com/*gpu*",
-	"furiosa.ai/*", "rebellions.ai/*", "tenstorrent.com/*", "qualcomm.com/qaic*", "xilinx.com/fpga-*",
+	"furiosa.ai/*", "rebellions.ai/*", "tenstorrent.com/*", "qualcomm.com/qaic*",
+	"nvidia.com/[AGT][ABDHKMPUV][0-9][0-9][0-9]*", "nvidia.com/NVIDIA_*", "nvidia.com/GRID_*", // for virtual machines
+	"deviceclass.resource.kubernetes.io/*gpu*", "deviceclass.resource.kubernetes.io/mig.nvidia.com", // by their classes
 }
 
 // portions are annotations by which other schedulers give a pod that requests no device a part of one.
@@ -65,10 +68,12 @@ func (r Resources) NotCounted(spec *corev1.PodSpec) string {
 	return fmt.Sprintf("%d %s", rank.PodGPUs(spec, first), first)
 }
 
-// PortionOf returns by which annotation a pod asks for a part of a GPU, with what it says; empty where it does not.
+// PortionOf returns by which annotation a pod asks for a part of a GPU, with what it says; empty where it does not. Who
+// hands out parts reads a plain number: anything else, and nothing, is a remark.
 func PortionOf(pod *corev1.Pod) string {
 	for _, key := range portions {
-		if part := pod.Annotations[key]; part != "" {
+		part := pod.Annotations[key]
+		if n, err := strconv.ParseFloat(part, 64); err == nil && n > 0 {
 			return fmt.Sprintf("annotation %s: %q", key, part)
 		}
 	}

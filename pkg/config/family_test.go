@@ -19,6 +19,10 @@ func TestWhatIsAGPU(t *testing.T) {
 		"google.com/tpu": true, "aws.amazon.com/neuroncore": true, "aliyun.com/gpu-mem": true,
 		"volcano.sh/vgpu-number": true, "volcano.sh/gpu-memory": true, "huawei.com/Ascend910B": true,
 		"vpc.amazonaws.com/efa": false, "networking.gke.io.networks/gpunic0": false, "rdma/hca": false,
+		"nvidia.com/GA102GL_A10": true, "nvidia.com/TU104GL_Tesla_T4": true, "nvidia.com/NVIDIA_A10-12Q": true,
+		"nvidia.com/GRID_T4-1Q": true, "nvidia.com/MT2892_Family": false,
+		"deviceclass.resource.kubernetes.io/gpu.nvidia.com": true, "deviceclass.resource.kubernetes.io/mig.nvidia.com": true,
+		"deviceclass.resource.kubernetes.io/nic.example.com": false, "xilinx.com/fpga-u250": false,
 		"smarter-devices/fuse": false, corev1.ResourceCPU: false, "example.com/gpu": false,
 	} {
 		if got := InFamily(name); got != want {
@@ -55,6 +59,21 @@ func TestWhatNobodyCounts(t *testing.T) {
 			InitContainers: []corev1.Container{{Resources: c.init}}}
 		if got := counted.NotCounted(spec); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+// TestPartsByAnnotation: a number above zero asks for a part of a GPU, and nothing else does.
+func TestPartsByAnnotation(t *testing.T) {
+	for says, want := range map[[2]string]bool{
+		{"gpu-fraction", "0.5"}: true, {"gpu-memory", "2000"}: true, {"runai/gpu-fraction", "1"}: true,
+		{"gpu-fraction", "0"}: false, {"gpu-memory", "80Gi"}: false, {"gpu-fraction", ""}: false,
+		{"gpu-fraction", "-1"}: false, {"gpu-fraction", "half"}: false, {"fraction", "0.5"}: false,
+	} {
+		pod := &corev1.Pod{}
+		pod.Annotations = map[string]string{says[0]: says[1]}
+		if got := PortionOf(pod); (got != "") != want {
+			t.Errorf("%v: %q, want a part: %t", says, got, want)
 		}
 	}
 }
