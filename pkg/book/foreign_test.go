@@ -74,7 +74,8 @@ func TestPodsForWhatNobodyCounts(t *testing.T) {
 		refusal := b.Foreign(pod)
 		if refusal == nil || refusal.Reason != plan.Unsupported || !strings.Contains(refusal.Message, "pod web asks for ") ||
 			!strings.Contains(refusal.Message, asks) ||
-			strings.Contains(refusal.Message, "gpuResource") != (pod != fraction) || !strings.Contains(refusal.Message, "nvidia.com/gpu") {
+			strings.Contains(refusal.Message, "gpuResource") != (pod != fraction) ||
+			!strings.Contains(refusal.Message, "nvidia.com/gpu") {
 			t.Errorf("%s: %+v", asks, refusal)
 		}
 	}
