@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ type alone struct {
 	funds, nodes int64
 	generation   int64
 	full         plan.Demand
-	until        time.Time
+	at           time.Time
 	shares       []plan.Share
 }
 
@@ -125,31 +126,47 @@ type savers struct {
 	nodes   *nodeTable
 	waiting *waitlist
 	due     earliest // when another may come to be first, although nothing else changes
+	// effort is what is left of mostEffort in this sweep, and turn the line with which the next one begins: the first of
+	// which a gang was not looked at for want of it.
+	effort int
+	turn   purseOf
+}
+
+// A sweep may take no longer than others can wait for the lock. What a look at a gang costs is counted, and far more
+// where it has to look at all nodes. What is known is looked at again with half of that at most, so that new ones come.
+const (
+	mostEffort  = 256
+	nodesEffort = 64
+)
+
+// nodesAgain is how often gangs are looked at again because nodes change, which they may do all the time.
+const nodesAgain = 30 * time.Second
+
+func (p purseOf) compare(q purseOf) int {
+	return cmp.Or(strings.Compare(string(p.owner), string(q.owner)), strings.Compare(p.flavor, q.flavor))
 }
 
 // settle finds out for whom money is kept by now.
 func (s *savers) settle(now time.Time) {
-	s.due, s.waiting.debts.asked = earliest{}, now
-	var changed []*moneyLine
-	first := map[*moneyLine]*gang{}
-	for _, l := range s.waiting.money {
-		g := s.firstOf(l, now)
-		first[l] = g
-		if g != nil && s.stale(g, now) || l.first != g {
-			changed = append(changed, l)
+	s.due, s.waiting.debts.asked, s.effort = earliest{}, now, mostEffort
+	purses := slices.SortedFunc(maps.Keys(s.waiting.money), purseOf.compare)
+	begin, _ := slices.BinarySearchFunc(purses, s.turn, purseOf.compare)
+	s.turn = purseOf{}
+	for _, of := range slices.Concat(purses[begin:], purses[:begin]) {
+		l := s.waiting.money[of]
+		g, all := s.firstOf(l, now)
+		if !all && s.turn == (purseOf{}) {
+			s.turn = of
 		}
-	}
-	slices.SortFunc(changed, func(x, y *moneyLine) int {
-		p, q := x.line[0].purse.of, y.line[0].purse.of
-		return cmp.Or(strings.Compare(string(p.owner), string(q.owner)), strings.Compare(p.flavor, q.flavor))
-	})
-	for _, l := range changed {
 		was := l.first
-		if l.first = first[l]; was != nil && was != l.first {
+		if was == g && (g == nil || !s.stale(g, now)) {
+			continue
+		}
+		if l.first = g; was != nil && was != g {
 			s.waiting.owe(was)
 		}
-		if l.first != nil {
-			s.waiting.owe(l.first)
+		if g != nil {
+			s.waiting.owe(g)
 		}
 	}
 }
@@ -162,45 +179,75 @@ func (s *savers) next(e *earliest) {
 }
 
 // firstOf returns the first of a line that has waited for long enough, and that its owner's envelopes could pay for;
-// nil where there is none.
-func (s *savers) firstOf(l *moneyLine, now time.Time) *gang {
+// nil where there is none. It reports also whether it has looked at all whom it had to look at: if not, who was first
+// stays so.
+func (s *savers) firstOf(l *moneyLine, now time.Time) (first *gang, all bool) {
+	all = true
 	for _, g := range l.line {
 		if _, wants := g.wantsMoney(); !wants {
 			continue
 		}
 		if from := waitsSince(g.run, now).Add(s.args.ReservationLead.Duration); now.Before(from) {
 			s.due.by(from)
-		} else if len(s.alone(g, now)) > 0 {
-			return g
+			continue
+		}
+		all = s.alone(g, now) && all
+		switch is := &g.purse.alone; {
+		case !is.known:
+			return l.stays(), false
+		case len(is.shares) > 0:
+			return g, all
 		}
 	}
-	return nil
+	return nil, all
 }
 
-// alone returns what its owner's own envelopes could pay for of a gang while nobody holds anything; nothing where they
-// could not pay for all of it, or the nodes that there are could not hold it.
-func (s *savers) alone(g *gang, now time.Time) []plan.Share {
+// stays returns who is first of a line as long as that has not been found anew.
+func (l *moneyLine) stays() *gang {
+	if l.first == nil {
+		return nil
+	}
+	if _, wants := l.first.wantsMoney(); !wants {
+		return nil
+	}
+	return l.first
+}
+
+// alone finds out what its owner's own envelopes could pay for of a gang while nobody holds anything: nothing where
+// they could not pay for all of it, or the nodes that there are could not hold it. It reports whether that is known as
+// well as it is to be by now.
+func (s *savers) alone(g *gang, now time.Time) (fresh bool) {
 	is, w := &g.purse.alone, s.waiting
 	on := alone{known: true, funds: w.funds, nodes: w.nodes[g.full.Flavor], generation: g.run.Generation, full: g.full,
-		until: is.until}
-	if on.shares = is.shares; is.same(&on) && now.Before(is.until) {
-		return is.shares
+		at: now}
+	switch again := is.at.Add(nodesAgain); {
+	case is.same(&on) && is.nodes == on.nodes && now.Before(is.at.Add(datelessMaxAge)): // GPU-hours are spent meanwhile
+		return true
+	case is.same(&on) && is.nodes != on.nodes && now.Before(again):
+		s.due.by(again)
+		return true
+	case s.effort <= 0, is.known && s.effort <= mostEffort/2:
+		s.due.by(now.Add(sweepPeriod))
+		return false
 	}
-	pod := g.sample()
-	if pod == nil {
-		pod = podOf(g.run)
-	}
-	on.until = now.Add(datelessMaxAge) // GPU-hours are spent meanwhile
-	fresh := s.nodes.payers(now).Alone(g.full.Least(), g.run.Spec.MaxDuration(), s.nodes.rejected(g, pod))
-	if !slices.Equal(fresh, is.shares) {
-		on.shares = fresh
+	s.effort--
+	on.shares = s.nodes.payers(now).Alone(g.full.Least(), g.run.Spec.MaxDuration(), func() func(string) bool {
+		s.effort -= nodesEffort
+		pod := g.sample()
+		if pod == nil {
+			pod = podOf(g.run)
+		}
+		return s.nodes.rejected(g, pod)
+	})
+	if slices.Equal(on.shares, is.shares) {
+		on.shares = is.shares
 	}
 	*is = on
-	return is.shares
+	return true
 }
 
 func (a *alone) same(b *alone) bool {
-	return a.known && a.funds == b.funds && a.nodes == b.nodes && a.generation == b.generation && a.full == b.full
+	return a.known && a.funds == b.funds && a.generation == b.generation && a.full == b.full
 }
 
 // stale reports whether something else is to be kept for the first of a line than is.
@@ -212,6 +259,9 @@ func (s *savers) stale(g *gang, now time.Time) bool {
 	is, shares := g.keeping, g.purse.alone.shares
 	if is == nil || !far {
 		return (is == nil) == far
+	}
+	if s.waiting.debts.wants(g) != g.full.Least().HeldGPUs() {
+		return true
 	}
 	return !is.At.Equal(at) || !slices.EqualFunc(is.Paid, shares, func(p forecast.Paid, s plan.Share) bool {
 		return p.Payer == s.Payer && p.GPUs == s.GPUs

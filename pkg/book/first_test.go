@@ -144,3 +144,38 @@ func BenchmarkStartBesideWaiting(b *testing.B) {
 		})
 	}
 }
+
+// lines has 20 Runs of each of 50 owners wait for money. For none of them something is kept: there are fewer nodes that
+// their pods select than they want, as is found by a look at all nodes.
+func (f *fleetOf) lines() {
+	f.leads = true
+	for owner := range 50 {
+		most := f.budgetOf(owner)
+		most.Spec.Envelopes[0].Concurrency, most.Generation = 1600, 2
+		f.book.Budgets.SetBudget(most)
+		f.book.Place(f.run(50+owner, 1, nil)[0].UID, f.now)
+	}
+	f.selects = map[string]string{"fabric.domain": "d00"}
+	for i := range 1000 {
+		if _, refusal := f.book.Place(f.run(100+i, 200, nil)[0].UID, f.now); refusal == nil || !refusal.LacksMoney() {
+			f.tb.Fatalf("refused: %v", refusal)
+		}
+	}
+	f.now = f.now.Add(time.Hour)
+}
+
+// BenchmarkSettleLines has nodes change all the time, while 1,000 Runs of 50 owners wait whose pods select nodes. No
+// sweep is to hold the book for more than 20 ms.
+func BenchmarkSettleLines(b *testing.B) {
+	f := newFleetOf(b)
+	f.lines()
+	longest := time.Duration(0)
+	for i := 0; b.Loop(); i++ {
+		f.book.SetNode(f.node(0, 8-i%2))
+		began := time.Now()
+		f.book.Settle(f.now)
+		longest = max(longest, time.Since(began))
+		f.now = f.now.Add(time.Second)
+	}
+	b.ReportMetric(float64(longest)/1e6, "longest-ms")
+}

@@ -23,8 +23,9 @@ type fleetOf struct {
 	book  *book.Book
 	now   time.Time
 	nodes int
-	// leads says that of Runs that wait the leader is there alone.
-	leads bool
+	// leads says that of Runs that wait the leader is there alone, and selects which nodes their pods select.
+	leads   bool
+	selects map[string]string
 }
 
 const (
@@ -41,13 +42,7 @@ func newFleetOf(tb testing.TB) *fleetOf {
 	f.book.SetLotteryKey(make([]byte, 32))
 	for d := range benchDomains {
 		for n := range benchNodes {
-			f.book.SetNode(&corev1.Node{
-				ObjectMeta: metav1.ObjectMeta{Name: nodeName(d*benchNodes + n), Labels: map[string]string{
-					"region": fmt.Sprintf("r%d", d%4), "cluster": fmt.Sprintf("c%d", d%8), "fabric.domain": fmt.Sprintf("d%02d", d),
-					"gpu.flavor": flavor}},
-				Status: corev1.NodeStatus{
-					Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}},
-			})
+			f.book.SetNode(f.node(d*benchNodes+n, 8))
 		}
 	}
 	for o := range 50 {
@@ -55,6 +50,18 @@ func newFleetOf(tb testing.TB) *fleetOf {
 	}
 	f.book.Begin(f.now)
 	return f
+}
+
+// node is one of the nodes, with so many GPUs.
+func (f *fleetOf) node(i, gpus int) *corev1.Node {
+	d := i / benchNodes
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
+			"region": fmt.Sprintf("r%d", d%4), "cluster": fmt.Sprintf("c%d", d%8), "fabric.domain": fmt.Sprintf("d%02d", d),
+			"gpu.flavor": flavor}},
+		Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(gpus), resource.DecimalSI)}},
+	}
 }
 
 // budgetOf is the Budget of one of the owners, which pays for all that there is.
@@ -106,6 +113,7 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Resources: corev1.ResourceRequirements{
 				Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}}}}},
 		}
+		pod.Spec.NodeSelector = f.selects
 		if on != nil {
 			pod.Spec.NodeName = nodeName(on[p])
 			f.book.SetPod(pod)

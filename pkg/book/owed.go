@@ -136,11 +136,19 @@ type owing struct {
 	debt
 }
 
+// wants returns how much envelopes owe a gang together at most; 0 where they owe it nothing.
+func (d *debts) wants(g *gang) int {
+	if len(d.by[g]) == 0 {
+		return 0
+	}
+	return d.by[g][0].Wants
+}
+
 // stands reports whether as much is owed by what is owed now: then nobody else may have more. A date or an end that is
 // sooner may leave them more, since less is spent until then.
 func (o *owing) stands(is owing) bool {
 	return is.payer == o.payer && is.Relation == o.Relation && is.GPUs >= o.GPUs && is.At.Equal(o.At) &&
-		is.MaxDuration == o.MaxDuration && is.First == o.First
+		is.MaxDuration == o.MaxDuration && is.First == o.First && (!o.First || is.Wants >= o.Wants)
 }
 
 func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
@@ -154,7 +162,7 @@ func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
 	}
 	for _, paid := range paidBy(p) {
 		out = append(out, owing{paid.Payer, debt{g, budget.Owed{Run: keyOf(g.run).String(), At: p.At, First: first,
-			Within: within, GPUs: paid.GPUs,
+			Within: within, GPUs: paid.GPUs, Wants: g.full.Least().HeldGPUs(),
 			Rate: d.accounts.RateOf(paid.Role()), Relation: paid.Relation, MaxDuration: g.run.Spec.MaxDuration()}}})
 	}
 	return out

@@ -10,7 +10,7 @@ import (
 // What is owed to the first of its owner's line, which has no date, is kept from all who do not end soon, for as long
 // as it takes; with a date it is kept however far off that is.
 func TestKeptForTheFirst(t *testing.T) {
-	dateless := Owed{Run: "ns/large", First: true, Within: 15 * time.Minute, GPUs: 16, Rate: FullRate,
+	dateless := Owed{Run: "ns/large", First: true, Within: 15 * time.Minute, GPUs: 16, Wants: 16, Rate: FullRate,
 		Relation: rqv1.RelationOwn}
 	far := dateless
 	far.At = noon.Add(100 * time.Hour)
@@ -25,7 +25,7 @@ func TestKeptForTheFirst(t *testing.T) {
 	}{
 		"from one that may go on for ever": {owed: []Owed{dateless}, want: 8,
 			text: "concurrency: 8 of 24 GPUs left, 16 reserved for Run ns/large, first in line for what its owner may spend, " +
-				"usable until it starts by Runs whose maxDuration is at most 15m"},
+				"usable while it has no date by Runs whose maxDuration is at most 15m"},
 		"from one that ends later":       {owed: []Owed{dateless}, lasts: 16 * time.Minute, want: 8},
 		"not from one that ends as soon": {owed: []Owed{dateless}, lasts: 15 * time.Minute, want: 24},
 		"beside a date": {owed: []Owed{dateless, soon}, want: 4,
@@ -58,5 +58,19 @@ func TestWhatTheOwnersOwnWouldPay(t *testing.T) {
 	c := a.Cover(Ask{Owner: "p:a", Flavor: "H100", GPUsPerPod: 1, Funding: from("s"), Unheld: true, Alone: true}, noon)
 	if got := c.Payable(); got != 8 || len(c.Offers) != 1 {
 		t.Errorf("%d GPUs are offered by %d envelopes, want 8 by one", got, len(c.Offers))
+	}
+}
+
+// Under a cap over several envelopes of which each could pay for all of it, what the first of a line wants is kept once.
+func TestTheFirstIsKeptWhatItWantsOnce(t *testing.T) {
+	most := int32(24)
+	b := capped(of("a", "a", rqv1.Envelope{Name: "e", Concurrency: 24}, rqv1.Envelope{Name: "f", Concurrency: 24}),
+		rqv1.AggregateCap{Name: "both", Flavor: "H100", Envelopes: []string{"e", "f"}, MaxConcurrency: &most})
+	owed := []Owed{{Run: "ns/large", First: true, Within: time.Minute, GPUs: 16, Wants: 16, Rate: FullRate,
+		Relation: rqv1.RelationOwn}}
+	c := accountsOf(b).Cover(Ask{Owner: "a", Flavor: "H100", GPUsPerPod: 1,
+		Owed: func(Key) []Owed { return owed }}, noon)
+	if got := c.Payable(); got != 8 {
+		t.Errorf("%d GPUs are offered, want the 8 of 24 that are not kept", got)
 	}
 }

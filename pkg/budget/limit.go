@@ -68,7 +68,7 @@ func (l Limit) Reserved() string {
 	if o.At.IsZero() {
 		text := fmt.Sprintf(", %s reserved for Run %s%s, first in line for what its owner may spend", amount, o.To, first)
 		if o.Meanwhile {
-			text += fmt.Sprintf(", usable until it starts by Runs whose maxDuration is at most %s", inMinutes(o.Within))
+			text += fmt.Sprintf(", usable while it has no date by Runs whose maxDuration is at most %s", inMinutes(o.Within))
 		}
 		return text
 	}

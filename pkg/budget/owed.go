@@ -20,8 +20,10 @@ type Owed struct {
 	// the date is, and where there is none from all who do not end Within an instant (R54).
 	First  bool
 	Within time.Duration
-	// GPUs that it is to hold, at what Rate, and what the payer is to its owner.
+	// GPUs that it is to hold, at what Rate, and what the payer is to its owner. Several envelopes may each owe all that
+	// the first of a line wants, since nobody knows which of them has it first: all of them together owe no more than that.
 	GPUs     int
+	Wants    int
 	Rate     Rate
 	Relation rqv1.Relation
 	// MaxDuration is how long it holds them at most; 0 when it does not say.
@@ -108,7 +110,7 @@ func (a *Accounts) dues(owed func(Key) []Owed, which []holder, keys ...Key) dues
 		return d
 	}
 	if len(keys) > 1 {
-		d.owed = slices.SortedStableFunc(slices.Values(d.owed), CompareOwed)
+		d.owed = asWanted(slices.SortedStableFunc(slices.Values(d.owed), CompareOwed))
 	}
 	for _, k := range keys {
 		if at := a.accounts[k]; at != nil {
@@ -116,6 +118,21 @@ func (a *Accounts) dues(owed func(Key) []Owed, which []holder, keys ...Key) dues
 		}
 	}
 	return d
+}
+
+// asWanted has several envelopes together owe the first of a line no more than it wants.
+func asWanted(owed []Owed) []Owed {
+	given, out := map[string]int{}, owed[:0]
+	for _, o := range owed {
+		if o.First {
+			o.GPUs = min(o.GPUs, o.Wants-given[o.Run])
+			given[o.Run] += o.GPUs
+		}
+		if o.GPUs > 0 {
+			out = append(out, o)
+		}
+	}
+	return out
 }
 
 // reserves returns how many GPUs an envelope keeps for those whom it owes something, from all who may go on for ever.

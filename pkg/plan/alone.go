@@ -15,17 +15,19 @@ type Share struct {
 
 // Alone returns what each of its owner's own envelopes could pay for of a Run while nobody holds anything, in the order
 // in which they pay; nil where they could not pay for all of it, or the nodes that its pods may use could not hold it
-// where they do. GPU-hours that are spent stay spent.
-func (p *Payers) Alone(d Demand, lasts time.Duration, excluded func(node string) bool) []Share {
+// where they do. GPU-hours that are spent stay spent. Which nodes the pods may not use is asked last, since that takes a
+// look at all of them.
+func (p *Payers) Alone(d Demand, lasts time.Duration, rejected func() func(node string) bool) []Share {
 	d.Beside = nil // which is not known of a fleet of which nobody holds anything
 	claim := Claim{MaxDuration: lasts}
 	a := prepare(p.Accounts, budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: lasts, Unheld: true, Alone: true,
-	}, d, claim, d.EveryPod(), excluded, p.Now)
+	}, d, claim, d.EveryPod(), nil, p.Now)
 	if a.cover.Payable() < a.wanted || !d.fits(p.Fleet.Whole(d.Flavor)) {
 		return nil
 	}
-	if (excluded != nil || !a.paidAnywhere()) && !a.Fits(p.Fleet.Unheld(d.Flavor)) {
+	a.request.Excluded = rejected()
+	if (a.request.Excluded != nil || !a.paidAnywhere()) && !a.Fits(p.Fleet.Unheld(d.Flavor)) {
 		return nil
 	}
 	var out []Share

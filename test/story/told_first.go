@@ -203,7 +203,7 @@ func firstAndShort(s *Teller) {
 	s.Remove("small-0")
 	s.Gone("small-0")
 	s.Submit("long", 8, InPods(8), Lasts(3*time.Minute))
-	s.Refused("long", "InsufficientBudget", firstOf, "usable until it starts by Runs whose maxDuration is at most 2m")
+	s.Refused("long", "InsufficientBudget", firstOf, "usable while it has no date by Runs whose maxDuration is at most 2m")
 	s.Submit("short", 8, InPods(8), Lasts(2*time.Minute))
 	s.Says("short", rqv1.RunRunning, "bound 8 GPUs")
 	s.Remove("small-1")
