@@ -15,8 +15,8 @@ import (
 
 // Small Runs of an owner would take what frees of its money bit by bit, and a large one would wait for ever. So what
 // the owner's own envelopes have, and what comes back to them, is kept for the first that waits for it, once it has
-// waited for the lead, if they could pay for it by themselves (R54). It is kept as what a Run with a date is to be paid from,
-// but for two things: a date may be as far off as it likes, and there may be none.
+// waited for the lead, if they could pay for it by themselves (R54). It is kept as what a Run with a date is to be paid
+// from, but for two things: a date may be as far off as it likes, and there may be none.
 
 // purseOf is the money of one owner for GPUs of a flavor.
 type purseOf struct {
