@@ -41,7 +41,7 @@ func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time)
 	return first
 }
 
-// planExtra finds a place for a spare or a belated rank. What such a rank costs is left to those who have dates, as what
+// planExtra finds a place for a spare or a belated rank. What such a rank costs is left to who has a date, as what
 // a Run grows by is, but not to who is first in line and may wait for what the rank's own group is to give back.
 func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time.Time) ([]plan.Assignment,
 	*plan.Refusal) {

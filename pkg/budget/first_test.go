@@ -61,7 +61,7 @@ func TestWhatTheOwnersOwnWouldPay(t *testing.T) {
 	}
 }
 
-// Under a cap over several envelopes of which each could pay for all of it, what the first of a line wants is kept once.
+// Under a cap over several envelopes of which each could pay for it all, what the first of a line wants is kept once.
 func TestTheFirstIsKeptWhatItWantsOnce(t *testing.T) {
 	most := int32(24)
 	b := capped(of("a", "a", rqv1.Envelope{Name: "e", Concurrency: 24}, rqv1.Envelope{Name: "f", Concurrency: 24}),

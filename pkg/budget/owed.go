@@ -21,7 +21,7 @@ type Owed struct {
 	First  bool
 	Within time.Duration
 	// GPUs that it is to hold, at what Rate, and what the payer is to its owner. Several envelopes may each owe all that
-	// the first of a line wants, since nobody knows which of them has it first: all of them together owe no more than that.
+	// the first of a line wants, since nobody knows which of them has it first: together they owe no more.
 	GPUs     int
 	Wants    int
 	Rate     Rate

@@ -15,7 +15,7 @@ type Share struct {
 
 // Alone returns what each of its owner's own envelopes could pay for of a Run while nobody holds anything, in the order
 // in which they pay; nil where they could not pay for all of it, or the nodes that its pods may use could not hold it
-// where they do. GPU-hours that are spent stay spent. Which nodes the pods may not use is asked last, since that takes a
+// where they do. GPU-hours that are spent stay spent. Which nodes the pods may not use is asked last: that takes a
 // look at all of them.
 func (p *Payers) Alone(d Demand, lasts time.Duration, rejected func() func(node string) bool) []Share {
 	d.Beside = nil // which is not known of a fleet of which nobody holds anything
