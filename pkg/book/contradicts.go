@@ -16,8 +16,8 @@ import (
 
 // contradicts says how a pod, as the API server has admitted it, may not be started: it asks for other GPUs than its
 // Lease would say, or for more than GPUs; empty where it may. Admission may add containers or requests to what a Run
-// says, in some of its pods only. A spare holds its GPUs and asks for none. Who has a Lease is let be: it pays. So is, for
-// what nobody counts, a gang that has started: it was let in by other rules.
+// says, in some of its pods only. A spare holds its GPUs and asks for none. Who has a Lease is let be: it pays. So is,
+// for what nobody counts, a gang that has started: it was let in by other rules.
 func (t *nodeTable) contradicts(m *member) string {
 	g, asks := m.gang, t.podGPUs(m.pod)
 	pays, see := g.full.GPUsPerPod, seeAdmission

@@ -108,8 +108,9 @@ func TestAReplacementAdmittedWithMoreGPUsIsTold(t *testing.T) {
 	}
 }
 
-// One pod of a gang, which is not its first, asks for a slice of a GPU beside its GPUs, or is admitted so: its Run is told
-// so, and nobody is cut for it, whether all pods are there from the beginning or are made when it is decided who goes.
+// One pod of a gang, which is not its first, asks for a slice of a GPU beside its GPUs, or is admitted so: its Run is
+// told so, and nobody is cut for it, whether all pods are there from the beginning or are made when it is decided who
+// goes.
 func TestNobodyIsCutForAPodThatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct{ theirs, slice bool }{
 		"a group of others": {theirs: true}, "one with a slice": {theirs: true, slice: true},

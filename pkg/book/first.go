@@ -162,7 +162,8 @@ func (s *savers) settle(now time.Time) {
 		if was == g && (g == nil || !s.stale(g, now)) {
 			continue
 		}
-		if l.first = g; was != nil && was != g {
+		l.first = g
+		if was != nil && was != g {
 			s.waiting.owe(was)
 		}
 		if g != nil {

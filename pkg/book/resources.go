@@ -99,8 +99,8 @@ func (t *nodeTable) asksBut(pod *corev1.Pod, but string) string {
 func (t *nodeTable) unserved(pod *corev1.Pod) string {
 	whole := strings.Join(t.args.GPUResource, " or ")
 	if asks := t.args.GPUResource.NotCounted(&pod.Spec); asks != "" {
-		return fmt.Sprintf("pod %s asks for %s, which jobtree does not count, so that nobody can pay for it: request %s, ask "+
-			"an administrator whether gpuResource is to name it, or leave the pod to another scheduler (spec.schedulerName)",
+		return fmt.Sprintf("pod %s asks for %s, which jobtree does not count, so that nobody can pay for it: request %s, "+
+			"ask an administrator whether gpuResource is to name it, or leave the pod to another scheduler (spec.schedulerName)",
 			pod.Name, asks, whole)
 	}
 	if part := config.PortionOf(pod); part != "" {

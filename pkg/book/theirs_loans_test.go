@@ -7,8 +7,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// lendsFromBelow has a group of two pods grow to so many, on a fleet of as many nodes, and then lose its first, of which
-// its controller asks for no more: somebody else starts in its place.
+// lendsFromBelow has a group of two pods grow to so many, on a fleet of as many nodes, and then lose its first, of
+// which its controller asks for no more: somebody else starts in its place.
 func (s *storm) lendsFromBelow(pods int) {
 	s.fleet("d0", pods)
 	s.setBudget("a", "org:a", 64)

@@ -11,8 +11,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestWhatAGroupThatWasMadeSmallerSays: of a group that started with two pods, grew to four and is to have three by now,
-// ranks that it is to be without are neither missing nor desired, also once the last pod has been returned, or is lost.
+// TestWhatAGroupThatWasMadeSmallerSays: of a group that started with two pods, grew to four and is to have three by
+// now, ranks that it is to be without are neither missing nor desired, also once the last pod has been returned, or is
+// lost.
 func TestWhatAGroupThatWasMadeSmallerSays(t *testing.T) {
 	for name, c := range map[string]struct {
 		granted int32

@@ -25,11 +25,11 @@ func keepPods(s *scheduler.Scheduler, pods corelisters.PodLister) {
 	s.SchedulingQueue = keepingQueue{s.SchedulingQueue, s.Cache, pods}
 }
 
-// keepingQueue adds a pod again that has come back and is lost. Kubernetes 1.37's queue puts a pod that comes back where
-// the next cycle finds it, and only then notes that its last try is over. A cycle that begins in between takes the pod
-// for one that is being tried already, and drops it: then it is in no queue, and no call to activate it reaches it. That
-// happens to pods that are turned away at the barrier and are called again at once, as a gang's are that is planned
-// anew: they come back beside the cycles of others.
+// keepingQueue adds a pod again that has come back and is lost. Kubernetes 1.37's queue puts a pod that comes back
+// where the next cycle finds it, and only then notes that its last try is over. A cycle that begins in between takes
+// the pod for one that is being tried already, and drops it: then it is in no queue, and no call to activate it reaches
+// it. That happens to pods that are turned away at the barrier and are called again at once, as a gang's are that is
+// planned anew: they come back beside the cycles of others.
 type keepingQueue struct {
 	schedulingqueue.SchedulingQueue
 	cache cache.Cache

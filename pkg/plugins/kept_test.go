@@ -1,6 +1,7 @@
 package plugins
 
 import (
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corelisters "k8s.io/client-go/listers/core/v1"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -19,17 +21,17 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// listening is a log that calls somebody with what is said.
-type listening struct{ hear func(what string) }
+// listening is written a log to, and calls somebody with each line.
+type listening struct{ hear func(line string) }
 
-func (listening) Init(klog.RuntimeInfo)                  {}
-func (listening) Enabled(int) bool                       { return true }
-func (l listening) Info(_ int, what string, _ ...any)    { l.hear(what) }
-func (l listening) Error(_ error, what string, _ ...any) { l.hear(what) }
-func (l listening) WithValues(...any) klog.LogSink       { return l }
-func (l listening) WithName(string) klog.LogSink         { return l }
+func (l listening) Write(line []byte) (int, error) {
+	l.hear(string(line))
+	return len(line), nil
+}
 
-func logTo(hear func(what string)) klog.Logger { return klog.New(listening{hear}) }
+func logTo(hear func(line string)) klog.Logger {
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(listening{hear}), textlogger.Verbosity(10)))
+}
 
 func byAge(x, y fwk.QueuedEntityInfo) bool { return x.GetTimestamp().Before(y.GetTimestamp()) }
 
@@ -73,8 +75,8 @@ func TestAPodThatComesBackIsKept(t *testing.T) {
 	drop := sync.OnceFunc(func() { close(dropped) })
 	next := sync.OnceFunc(func() {
 		go func() {
-			again <- popped(t, inner, logTo(func(what string) {
-				if what == "Discarding the popped entity" {
+			again <- popped(t, inner, logTo(func(line string) {
+				if strings.Contains(line, "Discarding the popped entity") {
 					drop()
 				}
 			}))
@@ -82,8 +84,8 @@ func TestAPodThatComesBackIsKept(t *testing.T) {
 		<-dropped
 	})
 	info.UnschedulablePlugins = sets.New(Name)
-	err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(logTo(func(what string) {
-		if what == "Pod moved to an internal scheduling queue" {
+	err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(logTo(func(line string) {
+		if strings.Contains(line, "Pod moved to an internal scheduling queue") {
 			next() // its last try is not over yet
 		}
 	}), info, 0)
