@@ -56,32 +56,23 @@ func (b *Book) RefreshPromises(now time.Time, most int) {
 	}
 }
 
-// Lapse ends what is kept for Runs that have not started again in time.
-func (b *Book) Lapse(now time.Time) {
+// once does something that is due from time to time, as a sweep does it.
+func (b *Book) once(do func(time.Time), now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.roster.open {
-		b.kept.lapse(now)
+		do(now)
 	}
 }
+
+// Lapse ends what is kept for Runs that have not started again in time.
+func (b *Book) Lapse(now time.Time) { b.once(b.kept.lapse, now) }
 
 // GrowRuns decides which Runs grow now.
-func (b *Book) GrowRuns(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.roster.open {
-		b.growth.grow(now)
-	}
-}
+func (b *Book) GrowRuns(now time.Time) { b.once(func(now time.Time) { b.growth.grow(now) }, now) }
 
 // Fill gives shards that wait the GPUs that are idle.
-func (b *Book) Fill(now time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.roster.open {
-		b.fill.sweep(now)
-	}
-}
+func (b *Book) Fill(now time.Time) { b.once(b.fill.sweep, now) }
 
 // Settle finds out for whom money is kept.
 func (b *Book) Settle(now time.Time) {

@@ -309,11 +309,9 @@ func (v *activations) completeRecorded(g *gang, now time.Time) {
 // prospectOf returns when a Run is going to start, or whether it is going to grow.
 func (v *activations) prospectOf(g *gang) Prospect {
 	decided := g.activation
-	if decided != nil && !decided.Failed && (g.awaitsPods() || g.check.again || g.bereft()) {
-		decided = nil // nobody is told before all of its pods have been made, and other rules been asked about them
-	}
-	if g.untold() && v.nodes.anyContradicts(g) != "" {
-		decided = nil // it is taken back
+	if decided != nil && !decided.Failed &&
+		(g.awaitsPods() || g.check.again || g.bereft() || g.untold() && v.nodes.anyContradicts(g) != "") {
+		decided = nil // nobody is told before all of its pods have been made and admitted, and rules been asked about them
 	}
 	undated := g.undated() && g.shape == nil // that no node has room for it is known at once
 	return Prospect{Promise: g.promise, Undated: undated, Usurped: g.usurped, InLine: g.queue, Refusal: g.refusal,

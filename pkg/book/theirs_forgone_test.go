@@ -14,21 +14,35 @@ import (
 // startsTight has a group of three pods of a node each start, for which its owner's money is just enough, and lose one
 // of them for so long that nothing is kept for it any more. Two nodes are free.
 func (w *world) startsTight(changes ...func(*rqv1.RunSpec)) {
-	w.fleet("d0", 5)
-	w.setBudget("a", "org:a", 24)
-	w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, append([]func(*rqv1.RunSpec){ungrouped, theirs}, changes...)...)
-	w.rounds(3)
-	w.running("run00", "although all its pods are there")
-	w.loses("run00", 1)
-	w.rounds(3)
+	w.tight(3, 0, changes...)
+	w.losesForGood(1)
 	w.running("run00", "although its controller makes no more pods")
 }
 
-// loses has a rank of a group have no pod until nothing is to be kept for it any more.
-func (w *world) loses(run string, n int) {
-	w.leaves(run, n)
+// tight has a group of so many pods and spares of a node each, three in all, start on a fleet of five nodes, for which
+// its owner's money is just enough.
+func (w *world) tight(pods, spares int, changes ...func(*rqv1.RunSpec)) {
+	w.fleet("d0", 5)
+	w.setBudget("a", "org:a", 24)
+	changes = append([]func(*rqv1.RunSpec){ungrouped, theirs}, changes...)
+	w.submitWithSpares("run00", "org:a", 1, pods, 8, spares, changes...)
+	w.rounds(3)
+	w.running("run00", "although all its pods are there")
+}
+
+// losesForGood has a pod of the group be gone for so long that nothing is kept for it any more.
+func (w *world) losesForGood(n int) {
+	w.leaves("run00", n)
 	w.rounds(3)
 	w.Pass(gangDeadline)
+	w.rounds(3)
+}
+
+// othersTake has another Run get money of a pod's that has been given up.
+func (w *world) othersTake() {
+	w.submit("run1", "org:a", 1, 1, 8)
+	w.rounds(3)
+	w.running("run1", "although the money of a lost rank has been given up")
 }
 
 // makes has the pod be made at last that somebody else has not made.
@@ -41,9 +55,7 @@ func (w *world) makes(run string, n int) {
 func TestWhatWasGivenUpForARankIsNotChargedByWhoeverComesNext(t *testing.T) {
 	tell(t, func(w *world) {
 		w.startsTight()
-		w.submit("run1", "org:a", 1, 1, 8)
-		w.rounds(3)
-		w.running("run1", "although the money of a lost rank has been given up")
+		w.othersTake()
 		w.crash()
 		w.check()
 		w.rounds(3)
@@ -65,9 +77,7 @@ func TestALatePodIsPaidForByWhoeverCan(t *testing.T) {
 	for _, crashes := range []bool{false, true} {
 		tell(t, func(w *world) {
 			w.startsTight()
-			w.submit("run1", "org:a", 1, 1, 8)
-			w.rounds(3)
-			w.running("run1", "although the money of a lost rank has been given up")
+			w.othersTake()
 			before := w.beganPods()
 			w.makes("run00", 1)
 			for range 3 {
@@ -129,10 +139,7 @@ func TestALostRankDoesNotWaitForALatePod(t *testing.T) {
 // late: nothing is said of it, and what it has is kept for its next pod too.
 func TestAPodThatComesJustInTimeIsNotLate(t *testing.T) {
 	tell(t, func(w *world) {
-		w.fleet("d0", 5)
-		w.setBudget("a", "org:a", 24)
-		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, ungrouped, theirs)
-		w.rounds(3)
+		w.tight(3, 0)
 		w.leaves("run00", 1)
 		w.rounds(3)
 		w.Hang()
@@ -168,13 +175,8 @@ func TestAPodThatComesJustInTimeIsNotLate(t *testing.T) {
 func TestLatePodsAreAddedOneByOne(t *testing.T) {
 	tell(t, func(w *world) {
 		w.startsTight()
-		w.leaves("run00", 2)
-		w.rounds(3)
-		w.Pass(gangDeadline)
-		w.rounds(3)
-		w.submit("run1", "org:a", 1, 1, 8)
-		w.rounds(3)
-		w.running("run1", "although the money of two ranks has been given up")
+		w.losesForGood(2)
+		w.othersTake()
 		w.makes("run00", 1)
 		w.makes("run00", 2)
 		w.rounds(5)
@@ -196,19 +198,10 @@ func TestLatePodsAreAddedOneByOne(t *testing.T) {
 // A late pod does not take the place of a spare, which was paid for by others than the rank was.
 func TestALatePodTakesNoSparesPlace(t *testing.T) {
 	tell(t, func(w *world) {
-		w.fleet("d0", 5)
-		w.setBudget("a", "org:a", 24)
-		w.submitWithSpares("run00", "org:a", 1, 2, 8, 1, ungrouped, theirs)
-		w.rounds(3)
-		w.running("run00", "although all its pods are there")
+		w.tight(2, 1)
 		spare := w.sparesOn("run00")
-		w.leaves("run00", 1)
-		w.rounds(3)
-		w.Pass(gangDeadline)
-		w.rounds(3)
-		w.submit("run1", "org:a", 1, 1, 8)
-		w.rounds(3)
-		w.running("run1", "although the money of a lost rank has been given up")
+		w.losesForGood(1)
+		w.othersTake()
 		w.makes("run00", 1)
 		w.rounds(4)
 		if on := w.boundSlots("run00"); len(on) != 1 || !slices.Equal(w.sparesOn("run00"), spare) {

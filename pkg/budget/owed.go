@@ -221,7 +221,7 @@ func (o *Owed) until() (end time.Time) {
 
 // seconds returns for how long a Run has to be paid for, if it begins on its date and has to be payable until an
 // instant and for as long as anybody who begins then. What it leaves when it goes for another does not come back.
-func (o *Owed) seconds(last time.Time) int64 {
+func (o *Owed) seconds(last, now time.Time) int64 {
 	out := lookahead(o.MaxDuration)
 	if o.MaxDuration > 0 {
 		return out
@@ -229,7 +229,7 @@ func (o *Owed) seconds(last time.Time) int64 {
 	if !o.Goes.IsZero() && o.Goes.Before(last) {
 		last = o.Goes
 	}
-	return out + min(max(0, secondsUntil(last, o.At)), horizon)
+	return out + min(max(0, secondsUntil(last, o.by(now))), horizon)
 }
 
 // shortest is the shortest maxDuration that anybody is advised to set.
@@ -241,7 +241,7 @@ func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
 	if len(d.owed) == 0 {
 		return Debt{}, 0
 	}
-	last := d.owed[len(d.owed)-1].by(now)
+	var last time.Time
 	for i := range d.owed {
 		if at := d.owed[i].by(now); at.After(last) {
 			last = at
@@ -250,9 +250,8 @@ func (d *dues) spend(now time.Time) (kept Debt, ahead int64) {
 	ahead = min(max(0, secondsUntil(last, now)), horizon)
 	kept = Debt{To: d.owed[0].Run, At: d.owed[0].At, Others: others(d.owed), Within: d.owed[0].Within}
 	for i := range d.owed {
-		o := d.owed[i]
-		o.At = o.by(now)
-		kept.Amount += int64(o.GPUs) * int64(o.Rate) * o.seconds(last)
+		o := &d.owed[i]
+		kept.Amount += int64(o.GPUs) * int64(o.Rate) * o.seconds(last, now)
 	}
 	for _, at := range d.of {
 		for _, t := range d.which {

@@ -13,22 +13,24 @@ import (
 )
 
 // family are the names of extended resources that are GPUs, or other accelerators that a fleet may count as such, whole
-// or in parts, as their device plugins offer them. Whoever is given one that nobody counts uses what others have paid
-// for, or what nobody has.
-var family = []string{
-	"nvidia.com/*gpu*", "nvidia.com/*GPU*", "nvidia.com/mig-*", // whole, shared, virtual, by memory or cores, and slices
-	"amd.com/gpu*", "amd.com/?px_nps*", // and partitions
-	"gpu.intel.com/i915", "gpu.intel.com/xe", "gpu.intel.com/tiles", "gpu.intel.com/millicores",
-	"gpu.intel.com/memory.max", "gpu.intel.com/sriov-*", "habana.ai/gaudi*",
-	"google.com/tpu", "cloud-tpus.google.com/*",
-	"aws.amazon.com/neuron*", "k8s.amazonaws.com/vgpu",
-	"aliyun.com/gpu*", "tencent.com/vcuda-*", "volcano.sh/*gpu*", "volcano.sh/vgpu-*", "4pd.io/vgpu*",
-	"koordinator.sh/gpu*", "elasticgpu.io/gpu-*", "elasticgpu.io/qgpu-*",
-	"huawei.com/Ascend*", "huawei.com/npu*", "cambricon.com/*mlu*", "hygon.com/dcu*", "iluvatar.ai/*gpu*",
-	"metax-tech.com/*gpu*", "mthreads.com/*gpu*", "enflame.com/*gcu*", "kunlunxin.com/*xpu*", "baidu.com/*gpu*",
-	"furiosa.ai/*", "rebellions.ai/*", "tenstorrent.com/*", "qualcomm.com/qaic*",
-	"nvidia.com/[AGT][ABDHKMPUV][0-9][0-9][0-9]*", "nvidia.com/NVIDIA_*", "nvidia.com/GRID_*", // for virtual machines
-	"deviceclass.resource.kubernetes.io/*gpu*", "deviceclass.resource.kubernetes.io/mig.nvidia.com", // by their classes
+// or in parts, as their device plugins offer them: of each domain, patterns of what comes after it. Whoever is given
+// one that nobody counts uses what others have paid for, or what nobody has.
+var family = map[string][]string{
+	"nvidia.com": {
+		"*gpu*", "*GPU*", "mig-*", // whole, shared, virtual, by memory or cores, and slices
+		"[AGT][ABDHKMPUV][0-9][0-9][0-9]*", "NVIDIA_*", "GRID_*", // for virtual machines
+	},
+	"amd.com":       {"gpu*", "?px_nps*"}, // and partitions
+	"gpu.intel.com": {"i915", "xe", "tiles", "millicores", "memory.max", "sriov-*"},
+	"habana.ai":     {"gaudi*"}, "google.com": {"tpu"}, "cloud-tpus.google.com": {"*"},
+	"aws.amazon.com": {"neuron*"}, "k8s.amazonaws.com": {"vgpu"},
+	"aliyun.com": {"gpu*"}, "tencent.com": {"vcuda-*"}, "volcano.sh": {"*gpu*", "vgpu-*"}, "4pd.io": {"vgpu*"},
+	"koordinator.sh": {"gpu*"}, "elasticgpu.io": {"gpu-*", "qgpu-*"},
+	"huawei.com": {"Ascend*", "npu*"}, "cambricon.com": {"*mlu*"}, "hygon.com": {"dcu*"}, "iluvatar.ai": {"*gpu*"},
+	"metax-tech.com": {"*gpu*"}, "mthreads.com": {"*gpu*"}, "enflame.com": {"*gcu*"}, "kunlunxin.com": {"*xpu*"},
+	"baidu.com": {"*gpu*"}, "furiosa.ai": {"*"}, "rebellions.ai": {"*"}, "tenstorrent.com": {"*"},
+	"qualcomm.com":                       {"qaic*"},
+	"deviceclass.resource.kubernetes.io": {"*gpu*", "mig.nvidia.com"}, // by their classes
 }
 
 // portions are annotations by which other schedulers give a pod that requests no device a part of one.
@@ -38,8 +40,9 @@ var portions = []string{
 
 // InFamily reports whether a resource is a GPU, or a part of one, by its name.
 func InFamily(resource corev1.ResourceName) bool {
-	return strings.Contains(string(resource), "/") && slices.ContainsFunc(family, func(pattern string) bool {
-		matches, err := path.Match(pattern, string(resource))
+	domain, name, _ := strings.Cut(string(resource), "/")
+	return slices.ContainsFunc(family[domain], func(pattern string) bool {
+		matches, err := path.Match(pattern, name)
 		return err == nil && matches
 	})
 }

@@ -58,18 +58,29 @@ func listerOf(t *testing.T, pods ...*corev1.Pod) corelisters.PodLister {
 	return corelisters.NewPodLister(index)
 }
 
+var quiet = logTo(func(string) {})
+
+// comesBack has a pod be tried in a scheduler whose queue keeps pods, in which some pods are there by the time that it
+// comes back.
+func comesBack(t *testing.T, inner schedulingqueue.SchedulingQueue, known internalcache.Cache, pod *corev1.Pod,
+	by ...*corev1.Pod) (schedulingqueue.SchedulingQueue, *framework.QueuedPodInfo) {
+	t.Helper()
+	metrics.Register()
+	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: known}
+	keepPods(s, listerOf(t, by...))
+	s.SchedulingQueue.Add(t.Context(), pod)
+	info := popped(t, s.SchedulingQueue, quiet)
+	info.UnschedulablePlugins = sets.New(Name)
+	return s.SchedulingQueue, info
+}
+
 // TestAPodThatComesBackIsKept has a pod come back from the barrier, and be called meanwhile, just as the scheduler
 // looks for the next pod to try: it is tried again.
 func TestAPodThatComesBackIsKept(t *testing.T) {
-	metrics.Register()
-	quiet := logTo(func(string) {})
 	inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
 	pod := rankOf("run", 0)
-	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: internalcache.New(t.Context(), nil, false, false)}
-	keepPods(s, listerOf(t, pod))
-	s.SchedulingQueue.Add(t.Context(), pod)
-	info := popped(t, s.SchedulingQueue, quiet)
-	s.SchedulingQueue.Activate(quiet, map[string]*corev1.Pod{"ns/run-0": pod})
+	q, info := comesBack(t, inner, internalcache.New(t.Context(), nil, false, false), pod, pod)
+	q.Activate(quiet, map[string]*corev1.Pod{"ns/run-0": pod})
 
 	again, dropped := make(chan *framework.QueuedPodInfo, 1), make(chan struct{})
 	drop := sync.OnceFunc(func() { close(dropped) })
@@ -83,8 +94,7 @@ func TestAPodThatComesBackIsKept(t *testing.T) {
 		}()
 		<-dropped
 	})
-	info.UnschedulablePlugins = sets.New(Name)
-	err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(logTo(func(line string) {
+	err := q.AddUnschedulablePodIfNotPresent(logTo(func(line string) {
 		if strings.Contains(line, "Pod moved to an internal scheduling queue") {
 			next() // its last try is not over yet
 		}
@@ -105,16 +115,10 @@ func TestAPodThatComesBackIsKept(t *testing.T) {
 
 // TestAPodThatComesBackIsTriedOnce has a pod come back that nobody calls: it is left where the queue has put it.
 func TestAPodThatComesBackIsTriedOnce(t *testing.T) {
-	metrics.Register()
-	quiet := logTo(func(string) {})
 	inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
 	pod := rankOf("run", 0)
-	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: internalcache.New(t.Context(), nil, false, false)}
-	keepPods(s, listerOf(t, pod))
-	s.SchedulingQueue.Add(t.Context(), pod)
-	info := popped(t, s.SchedulingQueue, quiet)
-	info.UnschedulablePlugins = sets.New(Name)
-	if err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
+	q, info := comesBack(t, inner, internalcache.New(t.Context(), nil, false, false), pod, pod)
+	if err := q.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
 		t.Fatal(err)
 	}
 	if active, rests := inner.PodsInActiveQ(), inner.UnschedulablePods(); len(active) != 0 || len(rests) != 1 {
@@ -136,8 +140,6 @@ func (q goingOn) AddUnschedulablePodIfNotPresent(log klog.Logger, info *framewor
 
 // TestAPodThatIsDoneWithIsNotTriedAgain: one that comes back, and has a place or is gone before it is looked for.
 func TestAPodThatIsDoneWithIsNotTriedAgain(t *testing.T) {
-	metrics.Register()
-	quiet := logTo(func(string) {})
 	for name, becomes := range map[string]func(*corev1.Pod, internalcache.Cache) []*corev1.Pod{
 		"gone": func(*corev1.Pod, internalcache.Cache) []*corev1.Pod { return nil },
 		"another": func(pod *corev1.Pod, _ internalcache.Cache) []*corev1.Pod {
@@ -164,19 +166,14 @@ func TestAPodThatIsDoneWithIsNotTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner := schedulingqueue.NewTestQueue(t.Context(), byAge)
 			pod, known := rankOf("run", 0), internalcache.New(t.Context(), nil, false, false)
-			pods := listerOf(t, becomes(pod.DeepCopy(), known)...)
-			q := goingOn{inner, func() {
+			busy := goingOn{inner, func() {
 				inner.Activate(quiet, map[string]*corev1.Pod{"ns/run-0": pod})
 				if info := popped(t, inner, quiet); info != nil {
 					inner.Done(info.Pod.UID)
 				}
 			}}
-			s := &scheduler.Scheduler{SchedulingQueue: q, Cache: known}
-			keepPods(s, pods)
-			s.SchedulingQueue.Add(t.Context(), pod)
-			info := popped(t, inner, quiet)
-			info.UnschedulablePlugins = sets.New(Name)
-			if err := s.SchedulingQueue.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
+			kept, info := comesBack(t, busy, known, pod, becomes(pod.DeepCopy(), known)...)
+			if err := kept.AddUnschedulablePodIfNotPresent(quiet, info, 0); err != nil {
 				t.Fatal(err)
 			}
 			if _, queued := inner.GetPod(pod.Name, pod.Namespace, nil); queued {
