@@ -67,10 +67,25 @@ func (s *seating) payers(g *gang, index int) (out []budget.Key) {
 	return out
 }
 
+// billSeats has ranks that are to take the places of spares be paid for by whoever pays for the spares where no money of
+// those who paid for the ranks is kept: others may have it by now.
+func (s *seating) billSeats(g *gang) {
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		if !v.seat() || v.own || g.aside[v.index] && g.kept[v.index].Payer == v.payer.key ||
+			slices.Contains(s.payers(g, v.index), v.payer.key) {
+			continue
+		}
+		if charge, paid := s.accounts.Charge(charged(v.pod)); paid {
+			v.payer = payerOf(charge)
+		}
+	}
+}
+
 // keepMoney has a requeued gang keep again what it has just lost of the money that it had been given: others may have
 // what is left of it, so that this is the time for it.
 func (s *seating) keepMoney(g *gang, lost budget.Charge) {
-	if !g.keepsRoom() {
+	if !g.keepsMoney() {
 		return
 	}
 	for i := range g.requeue.places {

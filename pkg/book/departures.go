@@ -202,10 +202,11 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 	return r
 }
 
-// lapses returns what Runs that were requeued give back when their time is over, unless they start before. While old
-// pods end it is told by what these may take at most, and is about what they hold as well.
+// lapses returns what Runs that were requeued give back when their time is over, unless they start before: their money
+// soon after their room. While old pods end it is told by what these may take at most, and is about what they hold as
+// well.
 func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
-	if len(g.requeue.places) == 0 && !g.underWay() || !g.keepsRoom() || g.opportunistic() {
+	if len(g.requeue.places) == 0 && !g.underWay() || !g.keepsMoney() || g.opportunistic() {
 		return nil
 	}
 	at, _ := g.requeuedAt()
@@ -225,11 +226,11 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 	}
 	for i := range g.requeue.places {
 		p := &g.requeue.places[i]
-		if !p.kept {
+		if !p.kept && !g.requeue.lapsed {
 			continue
 		}
 		r.Leases = append(r.Leases, charged(p.pod))
-		if p.gpus > 0 {
+		if p.kept && p.gpus > 0 {
 			held := resolver.Holding{Node: p.node, GPUs: p.gpus}
 			if h := d.seats.held[p.pod]; h != nil {
 				held.Beside = h.beside

@@ -14,14 +14,16 @@ func (b *Book) NextDue() (time.Time, bool) {
 	var next earliest
 	b.agenda.nextDate(&next)
 	b.savers.next(&next)
+	b.turns.nextRested(&next)
 	return next.at, !next.at.IsZero()
 }
 
-// Due wakes the gangs whose date has come.
+// Due wakes the gangs whose date has come, and those that have rested.
 func (b *Book) Due(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.agenda.wakeDue(now)
+	b.turns.rested(now)
 }
 
 // Turn works out when the gang of a refused pod starts, and decides when that is now.

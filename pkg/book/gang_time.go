@@ -74,6 +74,13 @@ func (g *gang) keepsRoom() bool {
 	return requeued && !g.requeue.lapsed
 }
 
+// keepsMoney reports whether what paid for a requeued gang is still its own: until its status says that its time was
+// over. Whoever comes next reads it there.
+func (g *gang) keepsMoney() bool {
+	_, requeued := g.requeuedAt()
+	return requeued
+}
+
 // old reports whether a Lease is of before the gang was requeued.
 func (g *gang) old(l *lease) bool {
 	_, requeued := g.requeuedAt()

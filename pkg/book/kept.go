@@ -153,9 +153,13 @@ func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
 	for i := range g.requeue.places {
 		k.emptyPlace(&g.requeue.places[i])
 	}
-	if len(g.requeue.places) == 0 {
-		return
+	if len(g.requeue.places) > 0 {
+		k.refundFor(g, places)
 	}
+}
+
+// refundFor frees as much of the money that is kept for a gang as the same payers pay for places that it has.
+func (k *keptRooms) refundFor(g *gang, places []plan.Assignment) {
 	rest := slices.DeleteFunc(slices.Clone(places), func(a plan.Assignment) bool {
 		return !a.Spare && k.refundOne(g, a.Payer, func(p *place) bool { return p.index == a.Index })
 	})
@@ -245,12 +249,13 @@ func (k *keptRooms) regardRoom(g *gang) {
 		k.dropRoom(g)
 		g.requeue = requeue{}
 		return
-	case !g.keepsRoom():
+	case !g.keepsMoney():
 		k.seats.giveAsideFrom(g, 0)
 		k.seats.vacateAll(g)
 		k.dropRoom(g)
-		_, requeued := g.requeuedAt()
-		g.kept, g.requeue.lapsed = nil, requeued && g.requeue.lapsed
+		g.kept, g.requeue.lapsed = nil, false
+		return
+	case g.requeue.lapsed:
 		return
 	}
 	vacant := g.vacant
@@ -319,7 +324,8 @@ func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
 	k.nextForgone(e, now)
 }
 
-// lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on.
+// lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on. Others
+// have their room at once, and their money only once their status says so: whoever comes next would keep it again.
 func (k *keptRooms) lapse(now time.Time) {
 	k.forgo(now)
 	for g := range k.roster.classes.requeued {
@@ -330,7 +336,10 @@ func (k *keptRooms) lapse(now time.Time) {
 		if now.Before(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration))) {
 			continue
 		}
-		k.dropRoom(g)
+		k.takeBack(g)
+		for i := range g.requeue.places {
+			k.emptyPlace(&g.requeue.places[i])
+		}
 		g.kept, g.requeue.lapsed = nil, true
 		k.waiting.file(g)
 		k.mail.reconcile(keyOf(g.run), lane.Date)

@@ -115,6 +115,70 @@ func TestARankThatHoldsIsKeptNothingAfterARestart(t *testing.T) {
 	}
 }
 
+// The time of a requeued Run is over, and the process dies before its status says so: who has been paid for meanwhile is
+// not paid for beside it (I3).
+func TestTheMoneyOfARequeuedRunIsOthersOnceThatIsRecorded(t *testing.T) {
+	tell(t, func(w *world) {
+		w.requeued(0)
+		for !w.Book.Prospect(w.Runs["run0"].UID).RoomLapsed {
+			w.rounds(1)
+			w.waits("run0", "on one node")
+		}
+		w.addNode("n8", "d1")
+		w.addNode("n9", "d2")
+		w.submit("run2", "org:a", 2, 1, 8) // of the same owner, whose Budget pays for the requeued Run and no more
+		for range 3 {
+			w.reconcile("run2")
+			for _, uid := range w.SortedPods() {
+				w.cycle(uid)
+			}
+			for _, uid := range w.Bindings() {
+				w.Bind(uid, sim.Written)
+			}
+			w.check()
+		}
+		w.crash()
+		w.check()
+		w.fleet("d2", 2)
+		for _, uid := range w.SortedPods() {
+			w.cycle(uid)
+		}
+		for _, uid := range w.Bindings() {
+			w.Bind(uid, sim.Written)
+		}
+		w.check()
+		w.DeleteRun("run1")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// The process dies at any write of the start of a requeued Run: what its spares held is not paid for, and their room is
+// not kept, beside what they hold by then.
+func TestASpareThatHoldsIsKeptNothingAfterARestart(t *testing.T) {
+	for writes := range 30 {
+		tellStorm(t, func(s *storm) {
+			s.fleet("d0", 2)
+			s.fleet("d1", 2)
+			s.setBudget("a", "org:a", 24)
+			s.submitWithSpares("run0", "org:a", 2, 2, 4, 1, checkpointed)
+			s.work()
+			s.running("run0", "although there is a node for each pod")
+			s.during(time.Second)
+			domain := s.domainOf(s.Nodes[s.on("run0-0")])
+			s.Lose(domain+"-n00", domain+"-n01")
+			s.work()
+			s.waits("run0", "on the nodes of one domain")
+			s.fleet("d2", 2)
+			s.dies(writes, sim.All)
+			s.step(s.work)
+			s.check()
+			s.work()
+			s.running("run0", "although there are nodes again")
+		})
+	}
+}
+
 // anewInTheSecond has all pods of a group that runs be evicted. One of its two nodes takes none of the new ones.
 func (s *storm) anewInTheSecond() {
 	s.fleet("d0", 2)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -45,13 +46,24 @@ func (k *keptRooms) restoreRooms() {
 					gpus: l.charge.GPUs, kept: true})
 			}
 		}
-		k.restoreClosed(g)
+		k.restoreClosed(g, open)
 	}
 	clear(k.unwound)
 }
 
-// restoreClosed has a gang keep what its old Leases held that have been closed since it was requeued.
-func (k *keptRooms) restoreClosed(g *gang) {
+// restoreClosed has a gang keep what its old Leases held that have been closed since it was requeued: of each of its
+// pods the last one, without the room of spares and the money of pods that have new ones.
+func (k *keptRooms) restoreClosed(g *gang, open []*lease) {
+	var given []plan.Assignment
+	former, again := map[rank.Part]bool{}, map[rank.Part]bool{}
+	for _, l := range open {
+		if g.old(l) {
+			former[l.part] = true
+		} else {
+			again[l.part] = true
+			given = append(given, plan.Assignment{Part: l.part, Payer: l.charge.Payer})
+		}
+	}
 	at, _ := g.requeuedAt()
 	closed := k.unwound[g.run.UID]
 	slices.SortFunc(closed, func(x, y *rqv1.Lease) int { // of several of one rank the last first
@@ -59,21 +71,26 @@ func (k *keptRooms) restoreClosed(g *gang) {
 	})
 	for _, l := range closed {
 		charge, node, ended := ChargeIn(l), l.Node(), l.Status.Ended.Time
-		pod := l.PodUID()
+		pod, part := l.PodUID(), rank.Held(l)
 		if ended.Before(at) || !g.old(entryOf(l, charge)) || !k.nodes.stands(node) || k.seats.held[pod] != nil ||
-			g.requeue.seatsPart(rank.Held(l)) {
+			former[part] || g.requeue.seatsPart(part) {
 			continue
 		}
+		former[part] = true
 		charge.Start = ended
 		g.requeue.until = latest(g.requeue.until, ended.Add(k.args.GangDeadline.Duration))
-		g.requeue.places = append(g.requeue.places, place{pod: pod, index: placeOf(rank.Held(l)), node: node,
-			gpus: charge.GPUs, charge: charge})
+		p := place{pod: pod, index: placeOf(part), node: node, gpus: charge.GPUs, charge: charge}
+		if part.Spare && again[part] {
+			p.node, p.gpus = "", 0
+		}
+		g.requeue.places = append(g.requeue.places, p)
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)
 	for i := range g.requeue.places {
-		if p := &g.requeue.places[i]; p.kept && p.charge.GPUs > 0 {
+		if p := &g.requeue.places[i]; p.charge.GPUs > 0 {
 			k.accounts.Open(charged(p.pod), p.charge)
 		}
 	}
+	k.refundFor(g, given)
 }

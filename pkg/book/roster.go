@@ -80,6 +80,7 @@ func (c *classes) note(g *gang) {
 	put(c.requeued, requeued)
 	if !g.mayRest() {
 		delete(c.resting, g)
+		g.restsTill = time.Time{} // a rest that outlives a start is begun again if the gang waits again
 	}
 }
 

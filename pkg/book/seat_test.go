@@ -245,3 +245,30 @@ func TestAReplacementIsDeletedAndAnotherSpareGoes(t *testing.T) {
 		})
 	}
 }
+
+// A rank is lost in the second in which its Run starts, by which nobody can tell whether others have been given its money
+// since: on the place of its spare it is paid for by whoever pays for that, and not beyond what a Budget allows (I3).
+func TestARankInASparesPlaceIsPaidForFromWhatIsKept(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 4)
+		for _, owner := range []rqv1.Owner{"org:a", "org:b", "org"} {
+			s.setBudget(string(owner[len(owner)-1:]), owner, 4)
+		}
+		s.submitWithSpares("run0", "org:a", 1, 2, 2, 1, checkpointed, lateFirst)
+		s.work()
+		s.submitWithSpares("run00", "org:a", 1, 3, 2, 0, checkpointed, lateFirst)
+		s.work()
+		s.running("run00", "although its family pays for it")
+		for _, run := range []string{"run0", "run00"} {
+			for _, pod := range s.PodsOf(run) {
+				if pod.Labels[rqv1.LabelIndex] == map[string]string{"run0": "0", "run00": "2"}[run] &&
+					pod.Labels[rqv1.LabelRole] == string(rqv1.RoleActive) {
+					s.Evict(pod.UID, "NodeShutdown")
+					s.disturb()
+				}
+			}
+		}
+		s.step(s.work)
+		s.running("run0", "although it has a spare")
+	})
+}

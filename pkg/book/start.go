@@ -123,6 +123,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		return refusal
 	}
+	x.seats.billSeats(g)
 	defer x.seats.spend(g, missing)()
 	rejected := x.nodes.rejectedAll(g, pod)
 	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {

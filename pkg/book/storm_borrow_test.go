@@ -54,6 +54,7 @@ func TestStormsOfBorrowers(t *testing.T) {
 func (s *storm) lends(t *rapid.T) {
 	s.setBudget("lender", "lender", rapid.IntRange(1, 4).Draw(t, "budget of the sponsor")*8)
 	b := s.Budgets["lender"].DeepCopy()
+	b.Generation++
 	most := rapid.Int32Range(1, 4).Draw(t, "lent at most") * 4
 	b.Spec.Envelopes[0].Lending = &rqv1.Lending{Allow: true, To: []rqv1.ACLEntry{"*"}, MaxConcurrency: &most}
 	s.SetBudget(b)

@@ -41,7 +41,8 @@ type requeue struct {
 	places []place
 	// until is gangDeadline after the last of the old Leases was closed; zero while none has been.
 	until time.Time
-	// lapsed says that the Run did not start in time, until its status says so.
+	// lapsed says that the Run did not start in time, until its status says so: its room is given up, and its money is
+	// once that is written.
 	lapsed bool
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // TestPlacesHeldInVainAreNotHeldAgainAtOnce: a group whose first pod is never ready holds places for the others, which
@@ -87,4 +88,43 @@ func TestPlacesKeptInVainAreNotKeptAgainAtOnce(t *testing.T) {
 		w.settle()
 		w.checkSettled()
 	})
+}
+
+// TestARestThatOutlivesAStartEnds: a group starts while it rests, since all its pods have been made, and loses a node
+// before that time is over. It waits with its first pod until then, and no longer (R46), whoever schedules by then.
+func TestARestThatOutlivesAStartEnds(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		tell(t, func(w *world) {
+			first := w.startSlowly()
+			for w.Pods[first] != nil {
+				w.Pass(gangDeadline / 2)
+				w.rounds(2)
+			}
+			w.rounds(2)
+			until := w.Runs["run00"].Status.HeldInVain.Until
+			for n := 1; n < 4; n++ {
+				w.Make(sim.Foreign{Run: w.Runs["run00"], Slot: n})
+			}
+			w.Slow = false
+			w.rounds(6)
+			w.running("run00", "although all its pods are there")
+			w.Slow = true
+			w.Lose(w.boundSlots("run00")[3])
+			w.rounds(6)
+			w.waits("run00", "on three nodes")
+			w.addNode("n9", "d0")
+			if crashes {
+				w.crash()
+			}
+			w.rounds(2)
+			if h := w.Runs["run00"].Status.HeldInVain; !h.Rests(w.Now) || !h.Until.Equal(&until) || w.heldGPUs() != 0 {
+				t.Fatalf("it holds %d GPUs and rests: %+v", w.heldGPUs(), h)
+			}
+			w.Pass(until.Sub(w.Now) + time.Second)
+			w.rounds(6)
+			if held := w.heldGPUs(); held != 32 {
+				t.Fatalf("%d GPUs are held although it has rested: %s", held, w.Runs["run00"].Status.Message)
+			}
+		})
+	}
 }
