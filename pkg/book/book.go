@@ -178,7 +178,7 @@ func (b *Book) Begin(now time.Time) {
 	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()
 	b.losses.begin(now)
-	b.savers.settle(now)
+	b.savers.begin(now)
 	for _, m := range b.roster.members {
 		if m.stage < bound {
 			b.mail.activate(m.pod)
@@ -228,7 +228,7 @@ func (b *Book) TakeOver(now time.Time) {
 			b.turns.completeRecorded(g, now)
 		}
 	}
-	b.savers.settle(now)
+	b.savers.begin(now)
 }
 
 // WatchHolds has a function be called whenever the book's lock is taken, and what that returns once it has been given

@@ -51,7 +51,12 @@ func (b *Book) NotTaken(run types.UID, o Objection, now time.Time) bool {
 
 // leaderless has a gang keep nobody from anything whose leader is not taken for what it is.
 func (v *activations) leaderless(g *gang) {
-	if g.leader() == nil && !g.underWay() && g.promised() != nil {
+	if g.leader() != nil || g.underWay() {
+		return
+	}
+	g.purse.left = true
+	v.waiting.note(g)
+	if g.promised() != nil {
 		v.agenda.setPromise(g, nil)
 	}
 }

@@ -41,14 +41,15 @@ func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time)
 	return first
 }
 
-// planExtra finds a place for a spare or a belated rank. What such a rank costs is left to who has a date, as what
-// a Run grows by is, but not to who is first in line and may wait for what the rank's own group is to give back.
+// planExtra finds a place for a spare or a belated rank. What it costs is left to who has a date or is first in line, as
+// what a Run grows by is; but a rank does not leave it to who is first and waits for what its own group is to give back.
 func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time.Time) ([]plan.Assignment,
 	*plan.Refusal) {
 	missing, claim := []plan.Missing{g.missingPod(m, domains)}, g.claim(nil)
+	claim.Owed = x.agenda.debts.keeps(g, true, now)
 	rejected := x.nodes.unfitForSpare(g, m.pod, now)
 	if !m.part.Spare {
-		claim.Owed = x.agenda.debts.keepsForDates(g, now)
+		claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
 		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
 	}
 	assignments, refusal := plan.Gang(x.fleet, x.accounts, g.demand, claim, missing, rejected, now)

@@ -188,28 +188,53 @@ func (g *gang) yields() bool { return !g.started() && !g.keepsRoom() && !g.activ
 // dates that are not too far off, or are first in their owner's line; nil where none keeps anything.
 func (d *debts) keeps(g *gang, grows bool, now time.Time) func(budget.Key) []budget.Owed {
 	d.asked = now
-	owed := d.before(g, grows)
+	return d.horizon(d.before(g, grows), now)
+}
+
+// horizon leaves what is kept by now of what is owed.
+func (d *debts) horizon(owed func(budget.Key) []budget.Owed, now time.Time) func(budget.Key) []budget.Owed {
 	if owed == nil {
 		return nil
 	}
 	return func(k budget.Key) []budget.Owed { return budget.OwedAt(owed(k), now, d.args.MoneyHorizon.Duration) }
 }
 
-// keepsForDates is keeps for a gang that grows, without what is kept for the first in their owner's line.
-func (d *debts) keepsForDates(g *gang, now time.Time) func(budget.Key) []budget.Owed {
-	owed := d.keeps(g, true, now)
-	if owed == nil {
-		return nil
+// keepsFromBelated is keeps for a rank of a group that runs which comes late, without what is kept for the first of its
+// owner's line that waits for what the group itself is to give back.
+func (d *debts) keepsFromBelated(g *gang, now time.Time) func(budget.Key) []budget.Owed {
+	d.asked = now
+	return d.horizon(d.beforeAs(g, true, func(o *debt) bool {
+		return comesFirst(o.to, g, true) && !(o.First && d.awaits(o.to, g))
+	}), now)
+}
+
+// awaits reports whether the first of its owner's line is owed money by an envelope that pays for a group of the same
+// owner.
+func (d *debts) awaits(first, g *gang) bool {
+	if first.run.Spec.Owner != g.run.Spec.Owner {
+		return false
 	}
-	return func(k budget.Key) []budget.Owed {
-		return slices.DeleteFunc(slices.Clone(owed(k)), func(o budget.Owed) bool { return o.First })
-	}
+	return slices.ContainsFunc(g.active.members, func(m *member) bool {
+		if m == nil {
+			return false
+		}
+		charge, open := d.accounts.Charge(leaseName(m.pod).String())
+		return open && slices.ContainsFunc(d.by[first], func(o owing) bool { return o.payer == charge.Payer })
+	})
 }
 
 // before returns what an envelope owes to those who come before a gang that is to start, or to grow; nil where none
 // owes anybody anything.
 func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
-	if len(d.of) == 0 || !grows && !g.yields() {
+	if !grows && !g.yields() {
+		return nil
+	}
+	return d.beforeAs(g, grows, func(o *debt) bool { return d.keptFrom(o, g, grows) })
+}
+
+// beforeAs is before by what is kept from it of what is owed.
+func (d *debts) beforeAs(g *gang, grows bool, kept func(*debt) bool) func(budget.Key) []budget.Owed {
+	if len(d.of) == 0 {
 		return nil
 	}
 	known := map[budget.Key][]budget.Owed{}
@@ -222,7 +247,7 @@ func (d *debts) before(g *gang, grows bool) func(budget.Key) []budget.Owed {
 		out = make([]budget.Owed, 0, len(of))
 		for i := range of {
 			o := of[i]
-			if d.keptFrom(&o, g, grows) {
+			if kept(&o) {
 				o.Goes = d.goes(&o, g, grows)
 				out = append(out, o.Owed)
 			}

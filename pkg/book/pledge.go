@@ -20,13 +20,17 @@ type pledge struct {
 }
 
 // pledgeLasts is how long a Run for which there is money may take to be planned before others are tried: its pods may
-// never come.
+// never come. One from whose money all others are kept may take as long as a gang to come together.
 const pledgeLasts = 10 * time.Second
 
 // pledge has a gang that waits for money, and for which there is some now, go before those that ask the same Budgets.
 func (w *waitlist) pledge(g *gang, now time.Time) {
+	lasts := pledgeLasts
+	if g.keeping != nil || g.promise != nil {
+		lasts = w.args.GangDeadline.Duration
+	}
 	if c := g.filed.crowd; c != nil && c.helps == byMoney {
-		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(pledgeLasts),
+		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(lasts),
 			g.promise})
 	}
 }
@@ -60,7 +64,7 @@ func (w *waitlist) remind(now time.Time) {
 	w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool {
 		over := !now.Before(p.until)
 		if over && p.owes() { // nor has it been found since when it starts
-			p.gang.pledged, p.gang.purse.left = nil, true
+			p.gang.pledged, p.gang.purse.left = nil, p.gang.plan == p.plan
 			w.note(p.gang)
 			w.owe(p.gang)
 		}

@@ -57,8 +57,8 @@ func (g *gang) waitsAs(place spot, since time.Time) {
 
 // lift takes a gang out of the lines that it is in, and lower puts it back, where it has another place by then.
 func (w *waitlist) lift(g *gang) {
-	if g.purse.in {
-		w.money[g.purse.of].remove(g)
+	if l := g.purse.line; l != nil {
+		l.remove(g)
 	}
 	f := &g.filed
 	if !f.listed {
@@ -80,8 +80,8 @@ func (w *waitlist) lift(g *gang) {
 }
 
 func (w *waitlist) lower(g *gang) {
-	if g.purse.in {
-		w.money[g.purse.of].add(g)
+	if l := g.purse.line; l != nil {
+		l.add(g)
 	}
 	f := &g.filed
 	if !f.listed {

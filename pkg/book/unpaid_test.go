@@ -138,12 +138,12 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 			w.Book.RefreshPromises(w.Now.Add(d), 8)
 			return w.Book.Unpaid(w.Runs["run2"].UID, w.Now.Add(d))
 		}
-		for s := range 10 {
-			if !unpaidAfter(time.Duration(s) * time.Second) {
-				w.t.Fatalf("run2 is to have pods although run1 is about to take the money")
+		for d := time.Duration(0); d < gangDeadline; d += time.Second {
+			if !unpaidAfter(d) {
+				w.t.Fatalf("run2 is to have pods after %s although run1 is about to take the money", d)
 			}
 		}
-		if unpaidAfter(10 * time.Second) {
+		if unpaidAfter(gangDeadline) {
 			w.t.Fatalf("run2 is to have no pods although run1 has not taken the money")
 		}
 	})

@@ -39,3 +39,28 @@ func (p *Payers) Alone(d Demand, lasts time.Duration, rejected func() func(node 
 	}
 	return out
 }
+
+// Once returns what each of its owner's own envelopes is to pay for of a Run that they could pay for by now, wherever
+// it is placed: together what it wants, and no more. It returns the shares that are given where they could not, since
+// nobody knows then which of them is to pay in the end.
+func Once(accounts *budget.Accounts, d Demand, claim Claim, shares []Share, now time.Time) []Share {
+	a := prepare(accounts, budget.Ask{
+		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: claim.MaxDuration, Owed: claim.Owed,
+		Alone: true,
+	}, d, claim, d.EveryPod(), nil, now)
+	pays := a.payersAnywhere()
+	if pays == nil {
+		return shares
+	}
+	gpus := make([]int, len(a.cover.Offers))
+	for _, offer := range pays {
+		gpus[offer] += d.GPUsPerPod
+	}
+	var out []Share
+	for i, n := range gpus {
+		if n > 0 {
+			out = append(out, Share{Payer: a.cover.Offers[i].Key, GPUs: n})
+		}
+	}
+	return out
+}

@@ -111,10 +111,16 @@ func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 }
 
 // paidAnywhere reports whether the gang is paid for wherever it were placed.
-func (a *Attempt) paidAnywhere() bool {
+func (a *Attempt) paidAnywhere() bool { return a.payersAnywhere() != nil }
+
+// payersAnywhere returns who pays for each pod wherever it is placed, as indexes of offers; nil where nobody does.
+func (a *Attempt) payersAnywhere() []int {
 	cover := *a.cover // which numbers the classes of nodes by itself
 	class := cover.Class(nil)
-	return class >= 0 && cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare) != nil
+	if class < 0 {
+		return nil
+	}
+	return cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare)
 }
 
 // EveryPod lists all pods of a Run as missing.

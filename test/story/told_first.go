@@ -21,6 +21,7 @@ func firstStories() []Story {
 		{Name: "first-in-line-awaits-room", Args: soon("20s"), Play: firstAwaitsRoom(true)},
 		{Name: "first-in-line-awaits-room-without-cuts", Args: with(soon("20s"), "lottery", "None"),
 			Play: firstAwaitsRoom(false)},
+		{Name: "first-in-line-is-kept-what-it-wants-once", Args: with(soon("20s"), "lottery", "None"), Play: firstOnce},
 	}
 }
 
@@ -251,5 +252,37 @@ func (s *Teller) awaitsRoom(cuts bool) {
 	for i := range 2 {
 		s.Nothing(fmt.Sprintf("young-%d", i))
 	}
+	s.Sound()
+}
+
+// firstOnce has a Run whose owner has two envelopes wait for money, and then for room: what it does not want of them is
+// for the owner's other Runs.
+func firstOnce(s *Teller) {
+	s.Nodes("d0", 5)
+	s.Fund("a", Envelope("one", 16), Envelope("two", 16))
+	s.Fund("other:b", Envelope("all", 32))
+	s.Submit("b-0", 8, InPods(8), s.By("other:b"))
+	s.Says("b-0", rqv1.RunRunning, "bound 8 GPUs")
+	for i := range 4 {
+		s.Submit(fmt.Sprintf("small-%d", i), 8, InPods(8), s.By("a"))
+		s.Says(fmt.Sprintf("small-%d", i), rqv1.RunRunning, "bound 8 GPUs")
+	}
+	s.Submit("large", 16, InPods(8), s.By("a"))
+	s.Says("large", rqv1.RunPending, "short by")
+	s.Later(time.Minute)
+	for i := range 3 {
+		name := fmt.Sprintf("b-%d", i+1)
+		s.Submit(name, 8, InPods(8), s.By("other:b"))
+		s.Remove(fmt.Sprintf("small-%d", i))
+		s.Says(name, rqv1.RunRunning, "bound 8 GPUs")
+	}
+	s.Remove("small-3")
+	s.Gone("small-3")
+	s.Later(5 * time.Second)
+	s.Submit("young", 8, InPods(8), s.By("a"))
+	s.Says("young", rqv1.RunRunning, "bound 8 GPUs")
+	s.Remove("b-0")
+	s.Remove("b-1")
+	s.Says("large", rqv1.RunRunning, "bound 16 GPUs")
 	s.Sound()
 }
