@@ -107,9 +107,9 @@ func withLead(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config := strings.Replace(string(text), "reservationLead: 30s", "reservationLead: "+lead, 1)
+	config := strings.Replace(string(text), "reservationLead: 1m", "reservationLead: "+lead, 1)
 	if config == string(text) {
-		return "", fmt.Errorf("%s has no reservationLead of 30s", sample)
+		return "", fmt.Errorf("%s has no reservationLead of 1m", sample)
 	}
 	path := filepath.Join(dir, "config.yaml")
 	return path, os.WriteFile(path, []byte(config), 0o600)

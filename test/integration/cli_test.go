@@ -16,6 +16,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/test/controlplane"
+	"github.com/davidlangworthy/jobtree/test/story"
 )
 
 // said is what a command wrote, and its exit code.
@@ -283,9 +284,6 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 	t.Helper()
 	brief := strings.Replace(runYAML("brief", eightGPUs), "org:cli", "org:ai:mm", 1)
 	brief = strings.TrimSuffix(brief, "---\n") + `  template:
-    metadata:
-      annotations:
-        pod-complete.stage.kwok.x-k8s.io/delay: 5s
     spec:
       restartPolicy: Never
       containers: [{name: worker, image: busybox}]
@@ -330,6 +328,7 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 	if err := c.Scheduler.Start(); err != nil {
 		t.Error(err)
 	}
+	mustCommand(t, c, "", "annotate pod -n mm brief-0 "+story.SucceedsAnnotation+"=0s")
 	expectLine(t, shown, "Completed")
 	for shown.Scan() { // until the watch ends
 	}

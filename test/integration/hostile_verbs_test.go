@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -270,6 +271,7 @@ func fills(run string) how {
 				n, prefix = 100, "" // what little room there still is
 			case strings.Contains(err.Error(), "too large"):
 				n /= 2
+			case apierrors.IsTimeout(err): // the API server is slow with so large an object
 			default:
 				return err
 			}
