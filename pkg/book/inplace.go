@@ -82,7 +82,7 @@ func (p *placement) keepAllOwn() {
 		for index := range g.demand.Pods() {
 			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
 			switch {
-			case l == nil, m != nil && m.stage != unplaced && m.stage != finished:
+			case l == nil, g.forgone(index), m != nil && m.stage != unplaced && m.stage != finished:
 			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(),
 				m != nil && m.pod.UID == l.pod && m.dies():
 				p.keepOwn(g, l)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -48,6 +49,28 @@ func (w *world) othersTake() {
 // makes has the pod be made at last that somebody else has not made.
 func (w *world) makes(run string, n int) {
 	delete(w.controllers.less, slot{w.Runs[run].UID, n})
+}
+
+// So is what is given up for one whose last pod has failed, and is still there.
+func TestWhatWasGivenUpForARankThatHasFailedIsNotChargedByWhoeverComesNext(t *testing.T) {
+	tell(t, func(w *world) {
+		w.tight(3, 0, checkpointed)
+		uid := w.Runs["run00"].UID
+		w.controllers.less[slot{uid, 1}] = true
+		w.Rejects[w.boundSlots("run00")[1]] = "others are to go elsewhere"
+		for _, pod := range w.Slots(uid)[1] {
+			w.EndPod(pod.UID, corev1.PodFailed)
+		}
+		w.rounds(3)
+		w.Pass(gangDeadline)
+		w.rounds(3)
+		w.othersTake()
+		clear(w.Rejects)
+		w.crash()
+		w.check()
+		w.rounds(3)
+		w.running("run00", "although it only lacks a rank that has been given up")
+	})
 }
 
 // What is given up for a rank whose pod is not made is somebody else's, also for a process that begins later and reads
