@@ -68,7 +68,8 @@ func (s *seating) payers(g *gang, index int) (out []budget.Key) {
 }
 
 // billSeats has ranks that are to take the places of spares be paid for by whoever pays for the spares where no money of
-// those who paid for the ranks is kept: others may have it by now.
+// those who paid for the ranks is kept: others may have it by now. Where nobody does, since this process has begun after
+// the spare's Lease was closed, they are planned as if they had no place.
 func (s *seating) billSeats(g *gang) {
 	for i := range g.vacant {
 		v := &g.vacant[i]
@@ -76,6 +77,7 @@ func (s *seating) billSeats(g *gang) {
 			slices.Contains(s.payers(g, v.index), v.payer.key) {
 			continue
 		}
+		v.payer = payer{}
 		if charge, paid := s.accounts.Charge(charged(v.pod)); paid {
 			v.payer = payerOf(charge)
 		}
@@ -119,8 +121,12 @@ func (s *seating) giveAsideFrom(g *gang, index int) {
 }
 
 // spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
-// that of those which have no place is set aside again. Nobody is woken by it unless some is not.
+// that of those which have no place is set aside again. Nobody is woken by it unless some is not. If the gang is planned
+// anew meanwhile, for fewer ranks, what the others are paid with is no longer to be had.
 func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
+	if s.unspent != nil {
+		s.unspent()
+	}
 	var spent []rank.Part
 	for _, m := range missing {
 		if !m.Spare && g.aside[m.Index] {
@@ -129,15 +135,19 @@ func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
 			spent = append(spent, m.Part)
 		}
 	}
-	return func() {
-		s.exchange(g, spent)
-		for _, part := range spent {
+	back = func() {
+		ranks := spent
+		spent, s.unspent = nil, nil
+		s.exchange(g, ranks)
+		for _, part := range ranks {
 			payer := g.kept[part.Index].Payer
 			if s.setAside(g, part.Index); !g.aside[part.Index] {
 				s.waiting.wakeBudget(payer.Budget)
 			}
 		}
 	}
+	s.unspent = back
+	return back
 }
 
 // exchange has ranks whose places are paid for by each other's former payers keep each other's money: otherwise either

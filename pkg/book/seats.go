@@ -41,6 +41,8 @@ type seating struct {
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
 	untaken    untaken
+	// unspent sets aside again what a gang is planned without just now; nil while none is.
+	unspent func()
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
