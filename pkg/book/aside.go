@@ -121,12 +121,8 @@ func (s *seating) giveAsideFrom(g *gang, index int) {
 }
 
 // spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
-// that of those which have no place is set aside again. Nobody is woken by it unless some is not. If the gang is planned
-// anew meanwhile, for fewer ranks, what the others are paid with is no longer to be had.
+// that of those which have no place is set aside again. Nobody is woken by it unless some is not.
 func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
-	if s.unspent != nil {
-		s.unspent()
-	}
 	var spent []rank.Part
 	for _, m := range missing {
 		if !m.Spare && g.aside[m.Index] {
@@ -137,7 +133,7 @@ func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
 	}
 	back = func() {
 		ranks := spent
-		spent, s.unspent = nil, nil
+		spent, s.unspent = nil, func() {}
 		s.exchange(g, ranks)
 		for _, part := range ranks {
 			payer := g.kept[part.Index].Payer

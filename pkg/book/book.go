@@ -98,8 +98,8 @@ func New(given *config.Args) *Book {
 		dues:    make(chan struct{}, 1), mostBytes: mostRecordBytes}
 	b.mu.onChange = b.agenda.signalDue
 	b.seats = &seating{accounts: b.accounts, args: args, fleet: b.fleet, mail: b.mail, nodes: b.nodes, roster: b.roster,
-		waiting: b.waiting,
-		held:    map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
+		waiting: b.waiting, unspent: func() {},
+		held: map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
 		leases: map[types.NamespacedName]*lease{}, ofRun: map[types.UID]map[types.NamespacedName]*lease{},
 		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
 		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{},
@@ -170,7 +170,7 @@ func (b *Book) Begin(now time.Time) {
 	b.shapes.boundAgain(now)
 	b.places.keepAllOwn()
 	b.places.claimSeats()
-	b.kept.restoreRooms()
+	b.kept.restoreRooms(now)
 	for g := range b.roster.living {
 		b.seats.setAllAside(g)
 	}

@@ -37,8 +37,10 @@ type moneyLine struct {
 // wanting is where a gang stands that waits for money, and what its owner's envelopes could pay for of it.
 type wanting struct {
 	line *moneyLine // nil for one that is in none
-	// left says that there was enough for it, and that it has not come for that in time.
+	// left says that there was enough for it, and that it has not come for that in time; idle is since when the first of a
+	// line has been neither refused nor given places, zero while it is not so.
 	left  bool
+	idle  time.Time
 	alone alone
 }
 
@@ -61,19 +63,18 @@ func (g *gang) isFirst() bool { return g.purse.line != nil && g.purse.line.first
 func (g *gang) wantsMoney() bool {
 	first, r := g.isFirst(), g.refusal
 	switch {
-	case g.run == nil || g.run.Status.Phase != rqv1.RunPending || g.opportunistic() || g.keepsRoom() || g.suspended() ||
+	case g.purse.left || g.run == nil || g.run.Status.Phase != rqv1.RunPending || g.opportunistic() || g.keepsRoom() || g.suspended() ||
 		g.shape != nil || g.run.DeletionTimestamp != nil || !first && !g.merelyWaits():
 		return false
 	case r != nil:
 		return r.LacksMoney() || first && r.AwaitsOthers()
 	}
-	return !g.purse.left && (first || g.run.Status.Refusal != nil && g.refusalTold().LacksMoney())
+	return first || g.run.Status.Refusal != nil && g.refusalTold().LacksMoney()
 }
 
 // note has a gang be in the lines that it belongs to. For one that wants no money any more none is kept.
 func (w *waitlist) note(g *gang) {
 	w.order.note(g)
-	g.purse.left = g.purse.left && g.refusal == nil
 	wants, of := g.wantsMoney(), purseOf{}
 	if wants {
 		of = purseOf{g.run.Spec.Owner, g.full.Flavor}
@@ -208,6 +209,7 @@ func (s *savers) next(e *earliest) {
 // nil where there is none. Those are looked at first of whom nothing is known, and then who were longest ago.
 func (s *savers) firstOf(l *moneyLine, now time.Time) *gang {
 	s.rest = max(0, s.effort-s.each)
+	s.comes(l.first, now)
 	first, aged := s.walk(l, now)
 	if len(aged) == 0 || s.effort <= s.rest {
 		if len(aged) > 0 {
@@ -223,6 +225,27 @@ func (s *savers) firstOf(l *moneyLine, now time.Time) *gang {
 	}
 	first, _ = s.walk(l, now)
 	return first
+}
+
+// comes has the first of a line be so no more that could have been planned and has not been in time: its pods do not
+// come, or some of them are gone.
+func (s *savers) comes(g *gang, now time.Time) {
+	switch {
+	case g == nil:
+		return
+	case g.refusal != nil || g.underWay():
+		g.purse.idle = time.Time{}
+		return
+	case g.purse.idle.IsZero():
+		g.purse.idle = now
+	}
+	until := g.purse.idle.Add(s.args.GangDeadline.Duration)
+	if now.Before(until) {
+		s.due.by(until)
+		return
+	}
+	g.purse.left, g.purse.idle = true, time.Time{}
+	s.waiting.note(g)
 }
 
 // walk goes through a line up to its first, and returns also whom it has passed that are to be looked at again. While

@@ -129,6 +129,12 @@ func TestALongLineLeavesLooksToOthers(t *testing.T) {
 
 // Of several envelopes together no more is kept than the first in line wants, once it waits for room alone.
 func TestWhoWaitsForRoomIsKeptWhatItWantsOnce(t *testing.T) {
+	for _, selector := range []map[string]string{nil, {"fabric.domain": "d0"}} {
+		keptOnce(t, selector)
+	}
+}
+
+func keptOnce(t *testing.T, selector map[string]string) {
 	tellStorm(t, func(s *storm) {
 		s.Book.DrawsBy("None")
 		s.fleet("d0", 5)
@@ -136,6 +142,9 @@ func TestWhoWaitsForRoomIsKeptWhatItWantsOnce(t *testing.T) {
 		s.setBudget("a", "org:a", 16)
 		twice := s.Budgets["a"].DeepCopy()
 		twice.Spec.Envelopes = append(twice.Spec.Envelopes, rqv1.Envelope{Name: "f", Flavor: flavor, Concurrency: 16})
+		for i := range twice.Spec.Envelopes {
+			twice.Spec.Envelopes[i].Selector = selector
+		}
 		twice.Generation = int64(s.NextUID)
 		s.SetBudget(twice)
 		for i := range 4 {
@@ -174,9 +183,9 @@ func TestWhoWaitsForRoomIsKeptWhatItWantsOnce(t *testing.T) {
 	})
 }
 
-// A rank that comes late has what is kept for the first of its own owner's line, which waits for the rank's group, and
-// nothing of what is kept for another owner's.
-func TestALateRankTakesNothingFromAnotherOwnersFirst(t *testing.T) {
+// A rank that comes late has what is kept for the first of a line that waits for the money of the rank's group: without
+// it the group may never end.
+func TestALateRankHasWhatWaitsForItsGroup(t *testing.T) {
 	for _, owner := range []rqv1.Owner{"org:a", "org:a:b"} {
 		t.Run(string(owner), func(t *testing.T) {
 			tellStorm(t, func(s *storm) {
@@ -201,9 +210,8 @@ func TestALateRankTakesNothingFromAnotherOwnersFirst(t *testing.T) {
 					s.work()
 					s.during(2 * time.Second)
 				}
-				want := map[rqv1.Owner]int{"org:a": 3, "org:a:b": 2}[owner]
-				if on := s.boundSlots("run00"); len(on) != want {
-					s.t.Fatalf("pods are on %v, want %d\n%s", on, want, s.story())
+				if on := s.boundSlots("run00"); len(on) != 3 {
+					s.t.Fatalf("pods are on %v, want 3\n%s", on, s.story())
 				}
 			})
 		})
@@ -294,5 +302,45 @@ func (w *world) closeLeases() {
 		closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
 			ClosureReason: rqv1.ClosedDeleted}
 		w.SetLease(closed)
+	}
+}
+
+// A group that was first in line and has come apart keeps nobody from the money, for longer than a gang may take to come
+// together: nobody knows whether its pods come again. Nor does a first whose pods have not been made when another
+// process begins.
+func TestWhoDoesNotComeForTheMoneyKeepsNobodyFromIt(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		tellStorm(t, func(s *storm) {
+			s.fleet("d0", 4)
+			s.setBudget("a", "org:a", 16)
+			for _, name := range []string{"small-0", "small-1"} {
+				s.submit(name, "org:a", 1, 1, 8)
+				s.work()
+			}
+			s.submitWithSpares("run00", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+			s.work()
+			s.during(reservationLead)
+			s.work()
+			s.keepsFor("once it has waited for the lead", "run00")
+			s.leaves("run00", 1)
+			s.work()
+			if dies {
+				s.restart()
+			}
+			s.DeleteRun("small-0")
+			s.DeleteRun("small-1")
+			s.work()
+			for range 3 {
+				s.during(gangDeadline)
+				s.work()
+			}
+			s.submit("young", "org:a", 1, 1, 8)
+			s.work()
+			s.running("young", "although the group that was first has lost a pod")
+			s.DeleteRun("young")
+			s.makes("run00", 1)
+			s.work()
+			s.running("run00", "although it has its pods again")
+		})
 	}
 }

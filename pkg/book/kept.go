@@ -308,32 +308,44 @@ func (k *keptRooms) goes(g *gang, now time.Time) bool {
 	return len(k.oldPods(g, now)) > 0
 }
 
+// keptUntil returns until when room is kept for a requeued Run; false for one that is not.
+func (k *keptRooms) keptUntil(g *gang) (time.Time, bool) {
+	at, requeued := g.requeuedAt()
+	return latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration)), requeued
+}
+
 // nextLapse tells when the time of a requeued Run may be over. While old pods of it end, that is looked at every now
 // and then.
 func (k *keptRooms) nextLapse(e *earliest, now time.Time) {
 	for g := range k.roster.classes.requeued {
-		at, requeued := g.requeuedAt()
+		over, requeued := k.keptUntil(g)
 		switch {
-		case !requeued || g.requeue.lapsed:
+		case !requeued || g.requeue.lapsed && len(g.requeue.places) == 0:
+		case g.requeue.lapsed:
+			e.by(over.Add(k.args.GangDeadline.Duration))
 		case k.goes(g, now):
 			e.by(now.Add(sweepPeriod))
 		default:
-			e.by(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration)))
+			e.by(over)
 		}
 	}
 	k.nextForgone(e, now)
 }
 
 // lapse ends what is kept for Runs that have not started again in time: they wait as any other from then on. Others
-// have their room at once, and their money only once their status says so: whoever comes next would keep it again.
+// have their room at once, and their money once their status says so, or cannot be made to for so long that whoever
+// comes next does not keep it again.
 func (k *keptRooms) lapse(now time.Time) {
 	k.forgo(now)
 	for g := range k.roster.classes.requeued {
-		at, requeued := g.requeuedAt()
-		if !requeued || g.requeue.lapsed || k.goes(g, now) {
+		over, requeued := k.keptUntil(g)
+		switch {
+		case !requeued, now.Before(over):
 			continue
-		}
-		if now.Before(latest(g.requeue.until, at.Add(k.args.GangDeadline.Duration))) {
+		case g.requeue.lapsed && len(g.requeue.places) > 0 && !now.Before(over.Add(k.args.GangDeadline.Duration)):
+			k.dropRoom(g)
+			continue
+		case g.requeue.lapsed, k.goes(g, now):
 			continue
 		}
 		k.takeBack(g)

@@ -208,11 +208,11 @@ func (d *debts) keepsFromBelated(g *gang, now time.Time) func(budget.Key) []budg
 	}), now)
 }
 
-// awaits reports whether the first of its owner's line is owed money by an envelope that pays for a group of the same
-// owner.
+// awaits reports whether the first of its owner's line waits for what a group may give back: money, from one of the
+// envelopes that pay for the group, or room.
 func (d *debts) awaits(first, g *gang) bool {
-	if first.run.Spec.Owner != g.run.Spec.Owner {
-		return false
+	if r := first.refusal; r != nil && r.AwaitsOthers() {
+		return true
 	}
 	return slices.ContainsFunc(g.active.members, func(m *member) bool {
 		if m == nil {
@@ -285,7 +285,7 @@ func (d *debts) keepsNothing(g *gang) bool { return len(d.of) == 0 || g.run.Spec
 // kept returns how many GPUs at least the Budgets that a gang asks keep for others: those that they kept when that was
 // last asked.
 func (d *debts) kept(g *gang) (out kept) {
-	owed := d.keeps(g, g.grows(), d.asked)
+	owed := d.keeps(g, g.grows() || g.refusal.Spare || g.refusal.Belated, d.asked)
 	if owed == nil {
 		return out
 	}

@@ -30,6 +30,7 @@ func (w *waitlist) pledge(g *gang, now time.Time) {
 		lasts = w.args.GangDeadline.Duration
 	}
 	if c := g.filed.crowd; c != nil && c.helps == byMoney {
+		w.pledges = slices.DeleteFunc(w.pledges, func(p pledge) bool { return p.gang == g })
 		w.pledges = append(w.pledges, pledge{g, g.plan, c.crowdKey, g.missing() * g.demand.GPUsPerPod, now.Add(lasts),
 			g.promise})
 	}

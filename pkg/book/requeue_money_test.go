@@ -5,6 +5,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -151,6 +152,27 @@ func TestTheMoneyOfARequeuedRunIsOthersOnceThatIsRecorded(t *testing.T) {
 		w.settle()
 		w.checkSettled()
 	})
+}
+
+// So it is where that cannot be written, some time later, whoever schedules by then.
+func TestTheMoneyOfARequeuedRunWhoseStatusCannotBeStoredIsOthers(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		tell(t, func(w *world) {
+			w.requeued(0)
+			w.Faults.Add(sim.Fault{Of: sim.Statuses, Do: sim.TooLarge, Lasts: true})
+			for range 5 {
+				w.Pass(gangDeadline / 2)
+				w.rounds(2)
+			}
+			if crashes {
+				w.crash()
+			}
+			w.rounds(2)
+			if paid := w.Book.Budgets.Usage()[budget.Key{Budget: "a", Envelope: "e"}]; paid != 0 {
+				w.t.Fatalf("%d GPUs are paid for that nobody holds", paid)
+			}
+		})
+	}
 }
 
 // The process dies at any write of the start of a requeued Run: what its spares held is not paid for, and their room is

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -26,7 +27,7 @@ func (k *keptRooms) noteUnwound(l *rqv1.Lease) {
 
 // restoreRooms has requeued Runs keep what a predecessor of this process kept for them, as far as nobody has it: what
 // their old Leases hold whose pods are gone, and what those held that were closed since.
-func (k *keptRooms) restoreRooms() {
+func (k *keptRooms) restoreRooms(now time.Time) {
 	var requeued []*gang
 	for g := range k.roster.living {
 		if g.keepsRoom() && !g.opportunistic() {
@@ -46,14 +47,16 @@ func (k *keptRooms) restoreRooms() {
 					gpus: l.charge.GPUs, kept: true})
 			}
 		}
-		k.restoreClosed(g, open)
+		k.restoreClosed(g, open, now)
 	}
 	clear(k.unwound)
 }
 
 // restoreClosed has a gang keep what its old Leases held that have been closed since it was requeued: of each of its
-// pods the last one, without the room of spares and the money of pods that have new ones.
-func (k *keptRooms) restoreClosed(g *gang, open []*lease) {
+// pods the last one, without the room of spares and the money of pods that have new ones. What has been kept for too
+// long already a predecessor may have given up although the status does not say so.
+func (k *keptRooms) restoreClosed(g *gang, open []*lease, now time.Time) {
+	before := len(g.requeue.places)
 	var given []plan.Assignment
 	former, again := map[rank.Part]bool{}, map[rank.Part]bool{}
 	for _, l := range open {
@@ -84,6 +87,9 @@ func (k *keptRooms) restoreClosed(g *gang, open []*lease) {
 			p.node, p.gpus = "", 0
 		}
 		g.requeue.places = append(g.requeue.places, p)
+	}
+	if over, _ := k.keptUntil(g); !now.Before(over.Add(k.args.GangDeadline.Duration / 2)) {
+		g.requeue.places = g.requeue.places[:before]
 	}
 	slices.SortFunc(g.requeue.places, func(x, y place) int { return strings.Compare(string(x.pod), string(y.pod)) })
 	k.keepAgain(g)

@@ -41,7 +41,7 @@ type seating struct {
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
 	untaken    untaken
-	// unspent sets aside again what a gang is planned without just now; nil while none is.
+	// unspent sets aside again what a gang is planned without just now.
 	unspent func()
 }
 

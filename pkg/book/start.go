@@ -99,6 +99,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
 func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	x.seats.unspent() // within a plan for more ranks, whose money is not for these
 	if !g.started() && !g.committed {
 		x.places.resize(g, g.settled())
 		if !g.complete() {

@@ -334,7 +334,7 @@ func (w *waitlist) refuse(g *gang, refusal *plan.Refusal) {
 	if !g.started() && !g.opportunistic() {
 		g.futile.note(g.active.present+g.spares.present-g.standIns, refusal)
 	}
-	g.refusal, g.seen = refusal, -1
+	g.refusal, g.seen, g.purse.left = refusal, -1, false
 	w.add(g)
 	work := lane.Date
 	if g.started() {

@@ -30,6 +30,9 @@ func (c *Cover) Class(labels map[string]string) int {
 // Classes returns how many classes of nodes there are by now.
 func (c *Cover) Classes() int { return len(c.classes) }
 
+// Labels returns labels of nodes on which an offer pays, with * for any value.
+func (o *Offer) Labels() map[string]string { return o.selector }
+
 // Where says on which nodes an offer pays, such as "nodes with region=us-east".
 func (o *Offer) Where() string {
 	if len(o.selector) == 0 {

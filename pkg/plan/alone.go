@@ -41,14 +41,19 @@ func (p *Payers) Alone(d Demand, lasts time.Duration, rejected func() func(node 
 }
 
 // Once returns what each of its owner's own envelopes is to pay for of a Run that they could pay for by now, wherever
-// it is placed: together what it wants, and no more. It returns the shares that are given where they could not, since
-// nobody knows then which of them is to pay in the end.
+// it is placed, or on nodes that one of them asks for: together what it wants, and no more. It returns the shares that
+// are given where they could not, since nobody knows then which of them is to pay in the end.
 func Once(accounts *budget.Accounts, d Demand, claim Claim, shares []Share, now time.Time) []Share {
 	a := prepare(accounts, budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: claim.MaxDuration, Owed: claim.Owed,
 		Alone: true,
 	}, d, claim, d.EveryPod(), nil, now)
 	pays := a.payersAnywhere()
+	for offer := range a.cover.Offers {
+		if pays == nil {
+			pays = a.payersOn(a.cover.Offers[offer].Labels())
+		}
+	}
 	if pays == nil {
 		return shares
 	}

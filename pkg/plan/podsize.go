@@ -114,9 +114,12 @@ func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 func (a *Attempt) paidAnywhere() bool { return a.payersAnywhere() != nil }
 
 // payersAnywhere returns who pays for each pod wherever it is placed, as indexes of offers; nil where nobody does.
-func (a *Attempt) payersAnywhere() []int {
+func (a *Attempt) payersAnywhere() []int { return a.payersOn(nil) }
+
+// payersOn does so for nodes with some labels.
+func (a *Attempt) payersOn(labels map[string]string) []int {
 	cover := *a.cover // which numbers the classes of nodes by itself
-	class := cover.Class(nil)
+	class := cover.Class(labels)
 	if class < 0 {
 		return nil
 	}
