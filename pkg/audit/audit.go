@@ -19,7 +19,7 @@ func (r Rules) Look(w *World) *Look {
 		check()
 	}
 	l := &Look{found: s.found, open: map[string]budget.Charge{}, closed: map[types.UID]closing{}, budgets: s.counted()}
-	for _, lease := range w.Leases {
+	for _, lease := range s.Leases {
 		if lease.Status.Closed {
 			l.closed[lease.UID] = closingOf(lease)
 			continue

@@ -225,6 +225,16 @@ func TestUnderWay(t *testing.T) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
 			w.Pods = append(w.Pods, pod(w.Runs[0], rank.Part{Index: 2}, "", 8))
 		},
+		"two ranks that exchange payers, of which one Lease is written": func(w *audit.World) {
+			x := rank.Exchanged(w.Leases[0], w.Leases[1], noon.Add(-time.Second))
+			x.Now[0].UID = "first"
+			w.Leases = append(w.Leases, x.Now[0])
+		},
+		"two ranks that exchange payers, of which both are": func(w *audit.World) {
+			x := rank.Exchanged(w.Leases[0], w.Leases[1], noon.Add(-time.Second))
+			x.Now[0].UID, x.Now[1].UID = "first", "second"
+			w.Leases = append(w.Leases, x.Now[1], x.Now[0])
+		},
 		"a rank that cannot be made": func(w *audit.World) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
 			w.Runs[0].Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionStarted, Reason: "Replacing"}}

@@ -131,7 +131,7 @@ func (s *sight) inTime(run *rqv1.Run) bool {
 	}
 	began := s.At
 	for _, lease := range s.runLeases[run.UID] {
-		if at := lease.Spec.Start.Time; alive(s.podsBy[lease.PodUID()]) && at.Before(began) {
+		if at := lease.HeldSince(); alive(s.podsBy[lease.PodUID()]) && at.Before(began) {
 			began = at
 		}
 	}
@@ -143,13 +143,13 @@ func (s *sight) overdue(run *rqv1.Run, kind func(*corev1.Pod) bool) {
 	pods, gpus, since := 0, 0, time.Time{}
 	for _, lease := range s.runLeases[run.UID] {
 		pod := s.podsBy[lease.PodUID()]
-		if !alive(pod) || !kind(pod) || s.At.Sub(lease.Spec.Start.Time) <= s.GangDeadline+late {
+		if !alive(pod) || !kind(pod) || s.At.Sub(lease.HeldSince()) <= s.GangDeadline+late {
 			continue
 		}
 		pods++
 		gpus += int(lease.GPUs())
-		if since.IsZero() || lease.Spec.Start.Time.Before(since) {
-			since = lease.Spec.Start.Time
+		if since.IsZero() || lease.HeldSince().Before(since) {
+			since = lease.HeldSince()
 		}
 	}
 	if pods > 0 {

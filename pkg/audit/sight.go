@@ -72,7 +72,10 @@ type sight struct {
 	charges   map[*rqv1.Lease]budget.Charge // of open ones
 }
 
-func newSight(r Rules, w *World) *sight {
+func newSight(r Rules, read *World) *sight {
+	paid := *read
+	paid.Leases = rank.AsPaid(read.Leases) // of a pod that somebody else pays for two may be open for a moment
+	w := &paid
 	s := &sight{Rules: r, World: w, found: map[string]Finding{}, nodesBy: map[string]*corev1.Node{},
 		podsBy: map[types.UID]*corev1.Pod{},
 		runsBy: map[types.UID]*rqv1.Run{}, runLeases: map[types.UID][]*rqv1.Lease{}, podLeases: map[types.UID][]*rqv1.Lease{},

@@ -352,7 +352,7 @@ func (v *activations) victims(a *Activation) []types.UID {
 		}
 		for _, l := range v.seats.ofRun[c.UID] {
 			if v.roster.members[l.pod] == nil && taken(g, l.part, c) &&
-				l.charge.Start.Before(a.At) {
+				l.held.Before(a.At) {
 				find(l.pod)
 			}
 		}

@@ -54,7 +54,7 @@ func (s *seating) payers(g *gang, index int) (out []budget.Key) {
 		}
 	}
 	if m := g.rankAt(index); m != nil {
-		add(s.accounts.Charge(leaseName(m.pod).String()))
+		add(s.accounts.Charge(s.leaseOf(m.pod).String()))
 	}
 	if last := g.latest[rank.Part{Index: index}]; last != nil {
 		add(last.charge, last.reason == "")
@@ -154,7 +154,7 @@ func (s *seating) exchange(g *gang, ranks []rank.Part) {
 		if m == nil {
 			return payer, false
 		}
-		charge, paid := s.accounts.Charge(leaseName(m.pod).String())
+		charge, paid := s.accounts.Charge(s.leaseOf(m.pod).String())
 		return charge.Payer, paid && charge.Payer != g.kept[part.Index].Payer
 	}
 	for _, part := range ranks {

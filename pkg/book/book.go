@@ -101,9 +101,11 @@ func New(given *config.Args) *Book {
 		waiting: b.waiting, unspent: func() {},
 		held: map[types.UID]*holding{}, leavers: map[types.UID]*holding{}, waitedFor: map[types.UID]*holding{},
 		leases: map[types.NamespacedName]*lease{}, ofRun: map[types.UID]map[types.NamespacedName]*lease{},
-		roles: map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
+		current: map[types.UID]types.NamespacedName{},
+		roles:   map[rqv1.LeaseRole]int{}, beside: newBeside(), shards: map[string]map[types.UID]int{},
 		standby: map[string]int{}, idlers: idlers{}, bystanders: map[types.UID]bystander{},
 		untaken: untaken{}}
+	b.waiting.debts.seats = b.seats
 	b.kept = &keptRooms{mail: b.mail, accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}
@@ -166,6 +168,7 @@ func (b *Book) Begin(now time.Time) {
 	b.roster.open = true
 	b.pace.windows = now
 	b.accounts.Complete()
+	b.ledger.repaidBefore()
 	b.ledger.noteAll()
 	b.shapes.boundAgain(now)
 	b.places.keepAllOwn()

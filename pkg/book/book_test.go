@@ -143,10 +143,8 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	if w.Zone != nil && rapid.Bool().Draw(t, "shares a volume") {
 		changes = append(changes, sharing)
 	}
-	if parts := groups * pods / part; rapid.Bool().Draw(t, "malleable") {
-		step := rapid.IntRange(1, parts).Draw(t, "step")
-		least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
-		changes = append(changes, elastic(least*part, step*part), upTo(rapid.IntRange(0, 3).Draw(t, "steps above the total")))
+	if rapid.Bool().Draw(t, "malleable") {
+		changes = append(changes, elasticAny(t, groups*pods/part, part)...)
 	}
 	if rapid.IntRange(0, 3).Draw(t, "the fleet says the size") == 0 {
 		changes = append(changes, func(s *rqv1.RunSpec) { s.Resources.GPUsPerPod = nil })

@@ -35,7 +35,7 @@ func (i *candidates) draws(g *gang) bool {
 	return i.mayDraw(func() bool {
 		return g.touches(func(m *member) bool {
 			return m.placed() && (m.payer.relation != rqv1.RelationOwn ||
-				i.seats.accounts.OverdraftOf(leaseName(m.pod).String()) > 0)
+				i.seats.accounts.OverdraftOf(i.seats.leaseOf(m.pod).String()) > 0)
 		})
 	})
 }

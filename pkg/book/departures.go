@@ -196,7 +196,7 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 	for m := range g.all() {
 		if m.placed() && !m.outgoing() {
 			r.Holds = append(r.Holds, g.holding(m))
-			r.Leases = append(r.Leases, leaseName(m.pod).String())
+			r.Leases = append(r.Leases, d.seats.leaseOf(m.pod).String())
 		}
 	}
 	return r
@@ -219,7 +219,7 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 		r.At = latest(r.At, until.Add(d.args.GangDeadline.Duration))
 		if d.nodes.stands(m.node) {
 			r.Holds = append(r.Holds, g.holding(m))
-			if l := leaseName(m.pod); d.seats.leases[l] != nil {
+			if l := d.seats.leaseOf(m.pod); d.seats.leases[l] != nil {
 				r.Leases = append(r.Leases, l.String())
 			}
 		}

@@ -141,7 +141,7 @@ func (g *gang) mayBeAstray(v *vacancy) bool {
 		return false
 	}
 	for m := range g.all() {
-		if m.placed() && g.scope(m) == g.scope(seat) && m.had != nil && m.had.charge.Start.Before(last.ended) {
+		if m.placed() && g.scope(m) == g.scope(seat) && m.had != nil && m.had.held.Before(last.ended) {
 			return false
 		}
 	}

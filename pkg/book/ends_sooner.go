@@ -14,7 +14,7 @@ func (s *seating) endWithRun(g *gang) {
 		names = append(names, name.String())
 	}
 	for m := range g.all() {
-		names = append(names, leaseName(m.pod).String())
+		names = append(names, s.leaseOf(m.pod).String())
 	}
 	for i := range g.vacant {
 		names = append(names, charged(g.vacant[i].pod))

@@ -115,6 +115,13 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	defer b.mu.Unlock()
 	name, charge := keyOf(l), ChargeIn(l)
 	if l.Status.Closed {
+		if l.Status.ClosureReason == rqv1.ClosedRepaid {
+			b.ledger.closesRepaid(name, charge, l.Status.Ended.Time)
+			if b.accounts.Leaves(name.String()) {
+				return []string{charge.Payer.Budget}
+			}
+			return nil
+		}
 		b.closes(l, name, charge)
 		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
 			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
@@ -131,6 +138,11 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	}
 	if b.seats.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
 		return nil
+	}
+	if l.Spec.Repaid != nil {
+		if b.ledger.continued(l); b.seats.leases[name] != nil {
+			return nil
+		}
 	}
 	entry := entryOf(l, charge)
 	pod := entry.pod

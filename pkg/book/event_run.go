@@ -183,7 +183,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		m.leaving = true
 		s.count(m, +1)
 	}
-	if l := b.seats.leases[leaseName(pod)]; l != nil {
+	if l := b.seats.leases[b.seats.leaseOf(pod)]; l != nil {
 		m.had = l
 		if m.stage < leased {
 			b.seats.advance(m, leased, l.node, payerOf(l.charge))
@@ -196,7 +196,7 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		b.seats.advance(m, bound, pod.Spec.NodeName, m.payer)
 	}
 	if b.roster.open && m.dies() {
-		if l := b.seats.leases[leaseName(pod)]; l != nil {
+		if l := b.seats.leases[b.seats.leaseOf(pod)]; l != nil {
 			b.places.keepOwn(g, l)
 		}
 	}

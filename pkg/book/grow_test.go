@@ -20,6 +20,14 @@ func upTo(steps int) func(*rqv1.RunSpec) {
 	return func(s *rqv1.RunSpec) { s.Malleable.MaxTotalGPUs += int32(steps) * s.Malleable.StepGPUs }
 }
 
+// elasticAny has a Run that is made of so many parts, each of so many pods, be malleable in a random way.
+func elasticAny(t *rapid.T, parts, part int) []func(*rqv1.RunSpec) {
+	step := rapid.IntRange(1, parts).Draw(t, "step")
+	least := parts - step*rapid.IntRange(0, (parts-1)/step).Draw(t, "steps")
+	return []func(*rqv1.RunSpec){elastic(least*part, step*part),
+		upTo(rapid.IntRange(0, 3).Draw(t, "steps above the total"))}
+}
+
 // desire edits the width that a Run tends to.
 func (w *world) desire(name string, gpus int32) {
 	run := w.Runs[name].DeepCopy()
@@ -85,8 +93,9 @@ func (w *world) grow() {
 		w.t.Fatalf("Runs are let grow by %d GPUs and %d are free: %s", gpus, free, w.growths())
 	}
 	for payer, by := range money {
-		if has := w.left(payer) + w.left("p"); by > has {
-			w.t.Fatalf("I3: Runs are let grow by %d GPUs that %s pays for, which can pay for %d with its family", by, payer, has)
+		if has := w.left(payer) + w.left("p") + w.left("lender"); by > has {
+			w.t.Fatalf("I3: Runs are let grow by %d GPUs that %s pays for, which can pay for %d with its family and its sponsor",
+				by, payer, has)
 		}
 	}
 }

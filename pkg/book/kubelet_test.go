@@ -187,7 +187,7 @@ func (w *world) checkLate() {
 			pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodRunning {
 			continue
 		}
-		by := lease.Spec.Start.Add(run.Spec.StartupDeadline())
+		by := lease.HeldSince().Add(run.Spec.StartupDeadline())
 		for _, c := range pod.Status.Conditions {
 			if c.Type == corev1.PodReady && c.Status == corev1.ConditionFalse && !c.LastTransitionTime.After(by) &&
 				w.Now.Sub(by) > 5*time.Second {

@@ -22,9 +22,12 @@ type lease struct {
 	charge budget.Charge
 	// attempt of the Run in which it was opened.
 	attempt int32
-	seen    sighting           // of its end
-	reason  rqv1.ClosureReason // why it closed; empty while it is open
-	ended   time.Time          // when; zero while it is open
+	// held is since when the pod has held its GPUs, and continues says that it had another Lease before.
+	held      time.Time
+	continues bool
+	seen      sighting           // of its end
+	reason    rqv1.ClosureReason // why it closed; empty while it is open
+	ended     time.Time          // when; zero while it is open
 }
 
 // lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was
@@ -59,8 +62,16 @@ type sighting struct {
 
 func payerOf(c budget.Charge) payer { return payer{c.Payer, c.Relation} }
 
-// leaseName returns the name of a pod's Lease. It is made of the pod's name and UID, so that whoever writes it, and
-// however often, there is one Lease per pod.
+// leaseOf returns the name of the Lease that a pod has, or is to have.
+func (s *seating) leaseOf(pod *corev1.Pod) types.NamespacedName {
+	if later, repaid := s.current[pod.UID]; repaid {
+		return later
+	}
+	return leaseName(pod)
+}
+
+// leaseName returns the name of a pod's first Lease. It is made of the pod's name and UID, so that whoever writes it,
+// and however often, there is one.
 func leaseName(pod *corev1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: rank.LeaseName(pod.Name, pod.UID)}
 }
@@ -72,6 +83,7 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Node(), domain: l.Annotations[rqv1.AnnotationDomain], charge: charge,
 		attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
+		held: l.HeldSince(), continues: l.Spec.Repaid != nil,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time
@@ -86,6 +98,9 @@ func (s *seating) noteLease(name types.NamespacedName, l *lease) {
 		s.ofRun[run] = map[types.NamespacedName]*lease{}
 	}
 	s.leases[name], s.ofRun[run][name] = l, l
+	if l.continues {
+		s.current[l.pod] = name
+	}
 }
 
 // forgetLease forgets one that is not open any more.
@@ -94,6 +109,9 @@ func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
 	delete(s.leases, name)
 	if delete(s.ofRun[run], name); len(s.ofRun[run]) == 0 {
 		delete(s.ofRun, run)
+	}
+	if s.current[l.pod] == name {
+		delete(s.current, l.pod)
 	}
 }
 

@@ -20,6 +20,8 @@ type ledger struct {
 	waiting  *waitlist
 	cuts     *cutTable
 	seats    *seating
+	// repaid are Leases that continue others, until all have been read.
+	repaid []*rqv1.Lease
 }
 
 // note remembers the Lease that a part of a Run has had last: who takes a part over is paid for by what the ledger says
@@ -87,9 +89,12 @@ func (led *ledger) noteEnd(l *lease, ended time.Time) {
 
 // vacateLease gives back what a Lease holds. What is kept for a replacement is paid for by the same payer from then on.
 func (led *ledger) vacateLease(name types.NamespacedName, l *lease, ended time.Time) {
+	later, repaid := led.seats.current[l.pod]
 	led.seats.forgetLease(name, l)
-	led.roster.countLease(types.UID(l.charge.Run), -1)
-	led.seats.roles[l.charge.Role] -= l.charge.GPUs
+	led.uncount(l)
+	if repaid && later != name {
+		return // the pod holds by that one what it did
+	}
 	led.noteEnd(l, ended)
 	if h := led.seats.held[l.pod]; h != nil && h.vacant {
 		kept := l.charge

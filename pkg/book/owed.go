@@ -16,6 +16,7 @@ import (
 // pay for it.
 type debts struct {
 	accounts *budget.Accounts
+	seats    *seating
 	args     *config.Args
 	order    *order
 	asked    time.Time // when something was asked to be kept last
@@ -218,7 +219,7 @@ func (d *debts) awaits(first, g *gang) bool {
 		if m == nil {
 			return false
 		}
-		charge, open := d.accounts.Charge(leaseName(m.pod).String())
+		charge, open := d.accounts.Charge(d.seats.leaseOf(m.pod).String())
 		return open && slices.ContainsFunc(d.by[first], func(o owing) bool { return o.payer == charge.Payer })
 	})
 }

@@ -47,7 +47,7 @@ func (p *placement) assume(g *gang, assignments []plan.Assignment, now time.Time
 			h.planned, h.spare, h.shard, h.run = true, a.Spare, g.opportunistic(), g.run.UID
 		})
 		p.seats.advance(m, assigned, a.Node, payer{a.Payer, a.Relation})
-		p.accounts.Open(leaseName(m.pod).String(), p.seats.chargeOf(m, now))
+		p.accounts.Open(p.seats.leaseOf(m.pod).String(), p.seats.chargeOf(m, now))
 		if !a.Spare && g.aside[a.Index] && g.kept[a.Index].Payer == a.Payer {
 			p.seats.giveAside(g, a.Index)
 		}
@@ -95,7 +95,7 @@ func (p *placement) makeRoom(g *gang) {
 // release takes a member's assignment back, if neither the ledger nor the node holds it. While its Lease is being
 // written the GPUs and the charge stay taken: only the outcome of the write says whether they are.
 func (p *placement) release(m *member) {
-	name := leaseName(m.pod)
+	name := p.seats.leaseOf(m.pod)
 	if m.stage > unplaced && m.stage != writing && p.seats.leases[name] == nil {
 		if charge, paid := p.accounts.Void(name.String()); paid {
 			p.seats.keepMoney(m.gang, charge)

@@ -31,6 +31,8 @@ type seating struct {
 	leavers map[types.UID]*holding // those of held whose pods have been told to go
 	leases  map[types.NamespacedName]*lease
 	ofRun   map[types.UID]map[types.NamespacedName]*lease // the same by Run
+	// current are the open Leases of pods that had others before, by pod.
+	current map[types.UID]types.NamespacedName
 	// waitedFor are those of held that gangs wait for.
 	waitedFor map[types.UID]*holding
 	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
@@ -172,8 +174,8 @@ func (s *seating) toldToGo(pod types.UID) time.Time {
 
 // heldSince returns when a member's Lease was opened; when its pod was made, as long as it has none.
 func (s *seating) heldSince(m *member) time.Time {
-	if l := s.leases[leaseName(m.pod)]; l != nil {
-		return l.charge.Start
+	if l := s.leases[s.leaseOf(m.pod)]; l != nil {
+		return l.held
 	}
 	return m.pod.CreationTimestamp.Time
 }
@@ -181,7 +183,7 @@ func (s *seating) heldSince(m *member) time.Time {
 // heldBefore reports whether a member holds something since before an instant. A pod is known to be made in whole
 // seconds; what a Run that waits has planned for its pods is of its next start.
 func (s *seating) heldBefore(m *member, at time.Time) bool {
-	planned := s.leases[leaseName(m.pod)] == nil
+	planned := s.leases[s.leaseOf(m.pod)] == nil
 	return s.heldSince(m).Before(at) && !(planned && !m.leaving && !m.gang.started())
 }
 

@@ -258,7 +258,7 @@ func (s *storm) checkCut() {
 		if reason != rqv1.ClosedRandomPreempt && reason != rqv1.ClosedDropSpare {
 			continue
 		}
-		if at := s.cutAt[l.Spec.RunRef.UID]; !l.Spec.Start.Time.Before(at) {
+		if at := s.cutAt[l.Spec.RunRef.UID]; !l.HeldSince().Before(at) {
 			s.t.Fatalf("R19: Lease %s of %s is closed as %s, and nothing has cut it since: its Run was last cut at %s", name,
 				l.Spec.Start, reason, at)
 		}

@@ -97,7 +97,7 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 			since: i.seats.heldSince(m), stays: m.doomed() || m.hangs(now), beyond: m.part.Index >= s.size,
 			borrowed: m.payer.relation == rqv1.RelationSponsor}
 		if m.part.Spare {
-			o.unleased, o.seat = i.seats.leases[leaseName(m.pod)] == nil, g.seats(m.pod.UID)
+			o.unleased, o.seat = i.seats.leases[i.seats.leaseOf(m.pod)] == nil, g.seats(m.pod.UID)
 		}
 		out = append(out, o)
 	}

@@ -168,7 +168,7 @@ func (x *starter) wholeMoveOf(g *gang, fork *plan.Fork) *wholeMove {
 		case m != nil && m.placed():
 			held := g.holding(m)
 			fork.Give(held.Node, held.GPUs, held.Beside)
-			if charge, ok := fork.Void(leaseName(m.pod).String()); ok {
+			if charge, ok := fork.Void(x.seats.leaseOf(m.pod).String()); ok {
 				paid[index] = charge
 			}
 			move.leave = append(move.leave, m)

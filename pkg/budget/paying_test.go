@@ -94,7 +94,7 @@ func whoPays(t *testing.T) []statement {
 			same(t, "payable for its owner", 64, payable(a, asks("org:ai:rai:sys")))
 		}},
 		{"R2", "Its family has 64, so it asks MM for the rest:", equal(al, paidFor)},
-		{"R1", "A pod has one payer for as long as it runs, and nothing is redistributed later.",
+		{"R1", "A pod has one payer at a time, and one for as long as it runs in all cases but one.",
 			func(t *testing.T) {
 				a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 4}, rqv1.Envelope{Name: "f", Concurrency: 4}))
 				same(t, "payable in pods of 8", 0, payable(a, asks("o")))
@@ -279,6 +279,8 @@ var toldElsewhere = []string{
 	// of the statement beside it
 	"If a team's own GPUs must always be available to it", "Say that an envelope has `maxGPUHours: 100`.",
 	"has run for 75 minutes:", "has lost nothing:",
+	// TestExchangesAreInOrder
+	"The exception is [growth](rules.md#r6-payers-follow-groups) above a group that a sponsor pays for:",
 	// TestCirclesOfParents
 	"the parents that close it are ignored until one of them is removed.", "Nobody else is affected.",
 	// TestConfigurationTable

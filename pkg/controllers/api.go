@@ -11,7 +11,7 @@ type api struct {
 	evidence
 	podWriter
 	*guards
-	leaseCloser
+	leaseWriter
 	runDeleter
 	statusWriter
 	reservationWriter
@@ -27,7 +27,7 @@ func newAPI(o *Options, gone *endedPods, guards *guards, tell statusWriter, lost
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
 		podWriter:         podWriter{kube: o.Kube, clock: o.Clock, untold: new(untold)},
 		guards:            guards,
-		leaseCloser:       leaseCloser{book: o.Book, client: o.Client, lost: lost},
+		leaseWriter:       leaseWriter{book: o.Book, client: o.Client, lost: lost},
 		runDeleter:        runDeleter{client: o.Client, doubts: doubts, refused: &sync.Once{}},
 		statusWriter:      tell,
 		reservationWriter: reservationWriter{book: o.Book, client: o.Client, events: o.events},

@@ -50,9 +50,14 @@ func (e evidence) ask(ctx context.Context, q *reconcile.Question) (bool, error) 
 		_, _, out := nodeloss.Rules{}.Evident(node)
 		return !lost && !out, nil
 	case lifecycle.Unpaid:
-		lease := &rqv1.Lease{}
-		err := e.client.Get(ctx, q.Lease, lease)
-		return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
+		for name := q.Lease; ; {
+			lease := &rqv1.Lease{}
+			err := e.client.Get(ctx, name, lease)
+			if err != nil || lease.Status.ClosureReason != rqv1.ClosedRepaid {
+				return apierrors.IsNotFound(err) || err == nil && lease.Status.Closed, ignore(err, apierrors.IsNotFound)
+			}
+			name.Name = rank.NextLeaseName(name.Name, lease.Spec.Repaid != nil) // by which the pod goes on
+		}
 	case lifecycle.Unbound:
 		pod, err := e.kube.CoreV1().Pods(q.Pod.Namespace).Get(ctx, q.Pod.Name, metav1.GetOptions{})
 		if err != nil {

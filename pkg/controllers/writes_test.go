@@ -225,7 +225,7 @@ func TestLeasesThatAreNotClosed(t *testing.T) {
 		}
 		b.Begin(noon)
 		s.faults = []fault{{on: "update status leases y", err: test.err}}
-		got, err := leaseCloser{book: b, client: s.kinds, lost: func([]string) {}}.CloseLeases(t.Context(), ended)
+		got, err := leaseWriter{book: b, client: s.kinds, lost: func([]string) {}}.CloseLeases(t.Context(), ended)
 		if (err != nil) != test.fails || len(got) != 2 || got[0].Name != "x" || got[1].Name != "z" {
 			t.Errorf("%s: %v closed, %v", name, got, err)
 		}

@@ -49,7 +49,7 @@ func (c *cuts) of(lease *rqv1.Lease) *rank.Cut {
 	part := rank.Held(lease)
 	for i := range c.facts.Cuts {
 		cut := &c.facts.Cuts[i]
-		if cut.UID != lease.Spec.RunRef.UID || !lease.Spec.Start.Time.Before(cut.At) {
+		if cut.UID != lease.Spec.RunRef.UID || !lease.HeldSince().Before(cut.At) {
 			continue
 		}
 		if (!cut.Action.Narrows() || c.shrinks(cut)) && c.facts.Demand.Cuts(&cut.Cut, part) {

@@ -49,6 +49,6 @@ func lasts(lease *rqv1.Lease, spec *rqv1.RunSpec) bool {
 	if lease.Spec.Until == nil || !limited {
 		return lease.Spec.Until == nil && !limited
 	}
-	off := lease.Spec.Until.Sub(lease.Spec.Start.Time) - spec.Runtime.MaxDuration.Duration
+	off := lease.Spec.Until.Sub(lease.HeldSince()) - spec.Runtime.MaxDuration.Duration
 	return off.Abs() < 2*time.Microsecond
 }

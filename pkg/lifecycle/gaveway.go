@@ -132,7 +132,7 @@ func (t *toldShards) reasonFor(run *rqv1.Run, lease *rqv1.Lease) (rqv1.ClosureRe
 	if lease.Spec.RunRef.UID != run.UID {
 		return "", false
 	}
-	return t.says(rank.Held(lease).Index, lease.Spec.Start.Time)
+	return t.says(rank.Held(lease).Index, lease.HeldSince())
 }
 
 // says returns why a shard that began at an instant was told to give way; false when it was not.

@@ -195,7 +195,7 @@ func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
 	lease, node := f.leaseOf[pod.UID], pod.Spec.NodeName
 	if lease != nil && !bound(pod) {
 		node = lease.Node()
-		if active(pod) && f.Now.Sub(lease.Spec.Start.Time) > f.GangDeadline {
+		if active(pod) && f.Now.Sub(lease.HeldSince()) > f.GangDeadline {
 			return Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID,
 				Why: "it has a Lease, and is not bound in time"}, true
 		}

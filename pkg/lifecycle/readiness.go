@@ -60,7 +60,7 @@ func (f *facts) readyBy(pod *corev1.Pod) (time.Time, bool) {
 	if most == 0 || lease == nil || !bound(pod) || !unfinished(pod) {
 		return time.Time{}, false
 	}
-	return lease.Spec.Start.Add(most), true
+	return lease.HeldSince().Add(most), true
 }
 
 // late reports whether a rank was not ready by its deadline: it counts as one that has died (R39). What became unready

@@ -60,7 +60,7 @@ func (f *facts) leased(pod *corev1.Pod) bool {
 func (f *facts) saidReclaimed(index int, pod *corev1.Pod) (rqv1.ClosureReason, bool) {
 	since := pod.CreationTimestamp.Time
 	if lease := f.leaseOf[pod.UID]; lease != nil {
-		since = lease.Spec.Start.Time
+		since = lease.HeldSince()
 	}
 	return f.told.says(index, since)
 }

@@ -109,7 +109,7 @@ func (f *facts) hasCompleted() bool { return f.Run != nil && f.Run.Status.Phase 
 func (f *facts) wholeSince() (since time.Time) {
 	for _, lease := range f.Leases {
 		if f.Run != nil && lease.Spec.RunRef.UID == f.Run.UID && lease.Spec.Slice.Role == rqv1.RoleActive {
-			since = latest(since, lease.Spec.Start.Time)
+			since = latest(since, lease.HeldSince())
 		}
 	}
 	return since
@@ -118,7 +118,7 @@ func (f *facts) wholeSince() (since time.Time) {
 // lostSince returns since when the work of a Lease is lost that closes: the last save or, of a gang, when it became
 // whole, or lost a rank. A Run that declares a checkpoint, and has not said when it saved, loses no more than that.
 func (f *facts) lostSince(lease *rqv1.Lease, whole time.Time) time.Time {
-	since, saved := lease.Spec.Start.Time, f.saved(f.podOf[lease.PodUID()])
+	since, saved := lease.HeldSince(), f.saved(f.podOf[lease.PodUID()])
 	if f.Run != nil && f.Run.UID == lease.Spec.RunRef.UID && !f.opportunistic() {
 		since = latest(latest(since, whole), f.LastLoss)
 		if f.Run.Spec.Checkpoints() && saved.IsZero() {

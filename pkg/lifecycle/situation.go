@@ -87,7 +87,7 @@ func startingSince(s *situation) (first time.Time) {
 		if lease == nil {
 			continue
 		}
-		if start := lease.Spec.Start.Time; first.IsZero() || start.Before(first) {
+		if start := lease.HeldSince(); first.IsZero() || start.Before(first) {
 			first = start
 		}
 	}

@@ -22,7 +22,7 @@ func (s *situation) gaveUp(lease *rqv1.Lease) bool {
 		return false
 	}
 	said := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionSuspended)
-	return s.suspends() || said != nil && s.facts.before(lease.Spec.Start.Time, said)
+	return s.suspends() || said != nil && s.facts.before(lease.HeldSince(), said)
 }
 
 // whileSuspended says what a suspended Run waits for.

@@ -174,7 +174,7 @@ func (t *footing) goesWithout(index int) bool {
 	f := t.facts
 	return f.Completed[index] && f.Run.Spec.TheirsComeLate() &&
 		slices.ContainsFunc(t.roster.core(), func(pod *corev1.Pod) bool {
-			return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].Spec.Start.Time) > f.GangDeadline
+			return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].HeldSince()) > f.GangDeadline
 		})
 }
 

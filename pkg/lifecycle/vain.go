@@ -100,7 +100,7 @@ func heldInVainSince(s *situation) time.Time {
 		since = s.starting
 	}
 	for _, l := range f.Leases {
-		pod, start := f.podOf[l.PodUID()], l.Spec.Start.Time
+		pod, start := f.podOf[l.PodUID()], l.HeldSince()
 		if l.Status.Closed || l.Spec.Attempt != f.Run.Status.Attempt || active(pod) || cutOrSucceeded(s, pod) ||
 			!f.Stands(l.Node()) ||
 			f.Now.Sub(start) <= f.GangDeadline {

@@ -23,6 +23,11 @@ type API interface {
 	// DeletePods gives each pod its notice, if there is one, and deletes it with the grace period that the deletion
 	// says.
 	DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error
+	// ReadLease returns a Lease as it is stored; nil when there is none.
+	ReadLease(ctx context.Context, name types.NamespacedName) (*rqv1.Lease, error)
+	// OpenLease writes a Lease by which a pod goes on that had another, and returns what is stored under its name then:
+	// that may have been written before, and be another. A refusal says that there is none.
+	OpenLease(ctx context.Context, lease *rqv1.Lease) (*rqv1.Lease, error)
 	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
 	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)

@@ -25,8 +25,9 @@ type Runs struct {
 	api   API
 	rules lifecycle.Rules
 	now   func() time.Time
-	// objections are what the API server holds against Runs, by name.
-	objections sync.Map
+	// objections are what the API server holds against Runs, and exchanges how far those of payers have come, by name of
+	// the Run.
+	objections, exchanges sync.Map
 }
 
 // New returns what reconciles Runs by some rules.
@@ -47,6 +48,11 @@ type Outcome struct {
 // whatever has been refused. Decided is told of the decision; nil for nobody.
 func (r *Runs) Reconcile(ctx context.Context, objects book.Objects,
 	decided func(lifecycle.Observed, lifecycle.Decision)) (Outcome, error) {
+	again, unpaid := r.repay(ctx, &objects)
+	if unpaid != nil {
+		out, err := r.deleteMeanwhile(ctx, objects)
+		return out, errors.Join(unpaid, err)
+	}
 	o, unreserved, err := r.observe(ctx, objects)
 	if err != nil {
 		return Outcome{}, err
@@ -56,6 +62,7 @@ func (r *Runs) Reconcile(ctx context.Context, objects book.Objects,
 		decided(o, d)
 	}
 	out, err := r.CarryOut(ctx, o, d)
+	out.After = lifecycle.Soonest(out.After, again)
 	return out, errors.Join(unreserved, err)
 }
 
@@ -111,16 +118,9 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //     its time would never be over, and nobody could cut it.
 func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.Decision) (Outcome, error) {
 	out := Outcome{After: d.After, Retry: d.Retry}
-	var untold error // is to be tried again
-	if d.TellFirst() {
-		err := r.api.WriteStatus(ctx, &o, d.Status)
-		if err != nil && !refuses(err) {
-			untold = err
-		}
-		if untold != nil && r.mayYetBeTold(&o) {
-			return out, untold
-		}
-		out.Unsaid, d.Status = err, nil
+	waits, untold := r.tellFirst(ctx, &o, &d, &out)
+	if waits {
+		return out, untold
 	}
 	unguarded := r.guard(ctx, &o, &d)
 	if unguarded != nil && !d.Evictable {
@@ -132,6 +132,24 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 	}
 	err := r.goOn(ctx, &o, &d, &out)
 	return out, errors.Join(untold, unguarded, undeleted, err)
+}
+
+// tellFirst writes the status that is to be told before pods go. It reports whether they wait until it is, and what is
+// to be tried again.
+func (r *Runs) tellFirst(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) (waits bool,
+	untold error) {
+	if !d.TellFirst() {
+		return false, nil
+	}
+	err := r.api.WriteStatus(ctx, o, d.Status)
+	if err != nil && !refuses(err) {
+		untold = err
+	}
+	if untold != nil && r.mayYetBeTold(o) {
+		return true, untold
+	}
+	out.Unsaid, d.Status = err, nil
+	return false, untold
 }
 
 // goOn makes the writes that follow once pods have been deleted. Pods that cannot be given ranks keep nothing back but

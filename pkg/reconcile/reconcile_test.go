@@ -36,6 +36,8 @@ type recorder struct {
 	no    map[string]bool // the questions that are answered with no
 	alive map[types.UID]bool
 	ranks []map[string]string
+	// stored are Leases that were written before, by name.
+	stored map[string]*rqv1.Lease
 }
 
 func (r *recorder) call(what string, objects ...string) error {
@@ -84,6 +86,17 @@ func (r *recorder) DeletePods(_ context.Context, deletions []lifecycle.Deletion)
 
 func (r *recorder) DeleteRun(_ context.Context, run *rqv1.Run) error {
 	return r.call("expire", run.Name)
+}
+
+func (r *recorder) ReadLease(_ context.Context, name types.NamespacedName) (*rqv1.Lease, error) {
+	return r.stored[name.Name], r.call("read", name.Name)
+}
+
+func (r *recorder) OpenLease(_ context.Context, lease *rqv1.Lease) (*rqv1.Lease, error) {
+	if is := r.stored[lease.Name]; is != nil {
+		return is, r.call("find", lease.Name)
+	}
+	return lease, r.call("open", fmt.Sprintf("%s@%s", lease.Name, lease.Spec.Start.Sub(noon)))
 }
 
 func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {

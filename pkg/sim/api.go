@@ -158,6 +158,21 @@ func (s server) notify(d lifecycle.Deletion) {
 	}
 }
 
+// ReadLease returns a Lease that is stored.
+func (s server) ReadLease(_ context.Context, name types.NamespacedName) (*rqv1.Lease, error) {
+	return s.Leases[name.Name], nil
+}
+
+// OpenLease stores a Lease of a pod that goes on.
+func (s server) OpenLease(_ context.Context, lease *rqv1.Lease) (*rqv1.Lease, error) {
+	if is := s.Leases[lease.Name]; is != nil {
+		return is, nil
+	}
+	opened := stored(lease)
+	opened.UID = s.UID()
+	return opened, s.write(Openings, lease.Name, func() { s.storeLease(opened) })
+}
+
 // CloseLeases stores that Leases are closed.
 func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	for i, lease := range leases {

@@ -21,8 +21,9 @@ const (
 	Creations
 	Bindings
 	Expiries
+	Openings
 	// ByControllers are those that decisions on Runs are carried out with.
-	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations | Expiries
+	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations | Expiries | Openings
 	// All are all.
 	All = ByControllers | Bindings
 )

@@ -14,6 +14,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/audit"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 const (
@@ -71,7 +72,7 @@ func (s *site) glance() *world {
 // world is that of some objects, with what others have on its nodes and what it showed once.
 func (s *site) world(nodes []corev1.Node, pods []corev1.Pod, runs []rqv1.Run, leases []rqv1.Lease,
 	budgets []rqv1.Budget, reservations []rqv1.Reservation) *world {
-	w := &world{nodes: map[string]corev1.Node{}, pods: pods, runs: map[string]rqv1.Run{}, leases: leases,
+	w := &world{nodes: map[string]corev1.Node{}, pods: pods, runs: map[string]rqv1.Run{}, leases: asPaid(leases),
 		reservations: slices.SortedFunc(slices.Values(reservations),
 			func(a, b rqv1.Reservation) int { return strings.Compare(a.Name, b.Name) }),
 		bound: map[string]string{}}
@@ -90,6 +91,19 @@ func (s *site) world(nodes []corev1.Node, pods []corev1.Pod, runs []rqv1.Run, le
 	w.budgets = slices.DeleteFunc(budgets, func(b rqv1.Budget) bool { return !s.has(b.Spec.Owner) })
 	w.recall(s)
 	return w
+}
+
+// asPaid returns Leases with one open for each pod: while two exchange payers each may have two for a moment.
+func asPaid(leases []rqv1.Lease) []rqv1.Lease {
+	read := make([]*rqv1.Lease, len(leases))
+	for i := range leases {
+		read[i] = &leases[i]
+	}
+	out := make([]rqv1.Lease, 0, len(leases))
+	for _, lease := range rank.AsPaid(read) {
+		out = append(out, *lease)
+	}
+	return out
 }
 
 // recall adds what the API showed once: settled Leases, Reservations that were kept for long enough, and who was bound.
@@ -226,12 +240,15 @@ func (w *world) heldAt(node string, at time.Time) string {
 	return out.String()
 }
 
-// unpaid finds pods that were ever bound and have not exactly one Lease in all (I2).
+// unpaid finds pods that were ever bound and have not exactly one Lease in all (I2), apart from those by which somebody
+// else pays from where another Lease ends.
 func (w *world) unpaid() []string {
 	var out []string
 	all := map[string]int{}
 	for _, lease := range w.leases {
-		all[lease.Labels[rqv1.LabelPodUID]]++
+		if lease.Spec.Repaid == nil {
+			all[lease.Labels[rqv1.LabelPodUID]]++
+		}
 	}
 	for uid, name := range w.bound {
 		if all[uid] != 1 {

@@ -10,8 +10,55 @@ import (
 // borrowedStories are of Runs that have grown on their own money above groups that a sponsor pays for.
 func borrowedStories() []Story {
 	return []Story{
+		{Name: "borrowed-first-by-desire", Play: func(s *Teller) { borrowedFirst(s, 24, (*Teller).desiresLess) }},
+		{Name: "borrowed-first-by-return", Args: soon("1s"),
+			Play: func(s *Teller) { borrowedFirst(s, 24, (*Teller).makesRoom) }},
+		{Name: "borrowed-first-by-activation", Args: soon("1s"),
+			Play: func(s *Teller) { borrowedFirst(s, 40, (*Teller).makesRoom) }},
 		{Name: "borrowed-stays-where-own-does-not-pay", Play: borrowedStays},
 	}
+}
+
+// borrowedFirst has a Run of 24 GPUs be paid by its owner for 16 and by a sponsor for 8, then grow to 40 on its owner's
+// money. What the sponsor pays for is the highest group again, so that it is what a narrower Run gives back first.
+func borrowedFirst(s *Teller, total int32, narrower func(*Teller)) {
+	s.Nodes("d0", 5)
+	s.Fund("team", Envelope("own", 16))
+	s.Fund("lender", Envelope("lent", 8, s.Lends(8, "team")))
+	s.Submit("train", total, s.By("team"), InPods(8), InGroups(8), Elastic(8, 40, 8), s.From("lender"))
+	s.Says("train", rqv1.RunRunning, "bound 24 GPUs")
+	s.Funded("train", 16, s.Pay("lender", 8, "sponsor"))
+	s.paidBy("train", "team/own", "team/own", "lender/lent")
+	s.EditBudget("team", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Concurrency = 32 })
+	s.Edit("train", Desires(40))
+	s.Says("train", rqv1.RunRunning, "grew to 40 GPUs")
+	s.paidBy("train", "team/own", "team/own", "team/own", "team/own", "lender/lent")
+	s.Funded("train", 32, s.Pay("lender", 8, "sponsor"))
+	s.Uses("team", rqv1.EnvelopeStatus{Name: "own", OwnedGPUs: 32})
+	s.Uses("lender", rqv1.EnvelopeStatus{Name: "lent", LentGPUs: 8, LendingGPUs: 8})
+	s.Sound()
+	before := s.Pods("train")
+	narrower(s)
+	s.Funded("train", 32)
+	s.Uses("lender", rqv1.EnvelopeStatus{Name: "lent"})
+	after := s.Pods("train")
+	for _, name := range []string{"train-0", "train-1", "train-2", "train-3"} {
+		s.Same("the pod "+name, before[name].UID, after[name].UID)
+	}
+	s.Spent("lender")
+}
+
+// desiresLess has the Run want a step less.
+func (s *Teller) desiresLess() {
+	s.Edit("train", Desires(32))
+	s.Says("train", rqv1.RunRunning, "shrunk to 32 GPUs")
+}
+
+// makesRoom has a Run of somebody else be started at the cost of a step.
+func (s *Teller) makesRoom() {
+	s.Fund("other", Envelope("all", 8))
+	s.Submit("other", 8, s.By("other"))
+	s.Says("other", rqv1.RunRunning, "bound 8 GPUs")
 }
 
 // borrowedStays has the lower group lie where the owner's money does not pay: the sponsor goes on paying for it, and

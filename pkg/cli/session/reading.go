@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // ReadBudgets returns all Budgets, ordered by name.
@@ -44,6 +45,7 @@ func (s *Session) ReadLeases(ctx context.Context, c client.Client, namespace str
 	if err := s.List(ctx, c, namespace, &list, options...); err != nil {
 		return nil, err
 	}
+	list.Items = asPaid(list.Items)
 	slices.SortFunc(list.Items, func(a, b rqv1.Lease) int {
 		return cmp.Or(
 			strings.Compare(a.Namespace, b.Namespace),
@@ -56,6 +58,23 @@ func (s *Session) ReadLeases(ctx context.Context, c client.Client, namespace str
 		)
 	})
 	return list.Items, nil
+}
+
+// asPaid returns GPU leases with one open for each pod: of one that somebody else pays for two may be for a moment.
+func asPaid(leases []rqv1.Lease) []rqv1.Lease {
+	read := make([]*rqv1.Lease, len(leases))
+	for i := range leases {
+		read[i] = &leases[i]
+	}
+	if len(rank.Unfinished(read)) == 0 {
+		return leases
+	}
+	paid := rank.AsPaid(read)
+	out := make([]rqv1.Lease, len(paid))
+	for i := range paid {
+		out[i] = *paid[i]
+	}
+	return out
 }
 
 // OwnerMatches compares an owner with a pattern: an exact owner, a prefix that ends in "*" (as in rule R4), or

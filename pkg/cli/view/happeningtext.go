@@ -38,6 +38,10 @@ func (h *Happening) inWords() string {
 	if h.Relation == rqv1.RelationSponsor {
 		paid = "borrowed from"
 	}
+	if h.Verb == hasOpened && h.Reason == string(rqv1.ReasonRepaid) {
+		return fmt.Sprintf("%d GPUs on %s now %s %s/%s (%s)", h.GPUs, placesInWords(h.Nodes), paid, h.Budget, h.Envelope,
+			h.Payer)
+	}
 	return fmt.Sprintf("%s %s (%s): %d GPUs on %s, %s %s/%s (%s)", h.Verb, leases, h.Reason, h.GPUs,
 		placesInWords(h.Nodes), paid, h.Budget, h.Envelope, h.Payer)
 }

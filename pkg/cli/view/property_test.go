@@ -12,16 +12,20 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/clitest"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // sum is what a reader adds up from all that he was told.
-type sum struct{ opened, closed, followed int }
+type sum struct{ opened, closed, followed, repaid int }
 
 func (s *sum) hear(told []Happening) {
 	for i := range told {
 		switch h := &told[i]; h.Verb {
 		case hasOpened:
 			s.opened += h.Leases
+			if h.Reason == string(rqv1.ReasonRepaid) {
+				s.repaid += h.Leases
+			}
 		case hasClosed:
 			s.closed += h.Leases
 		case hasMoved:
@@ -33,6 +37,25 @@ func (s *sum) hear(told []Happening) {
 	}
 }
 
+// exchange has two ranks exchange payers, and what they had be seen late, as long as it is open too, or not at all. It
+// returns the GPU leases by which they go on.
+func exchange(t *rapid.T, one, other rqv1.Lease, at time.Time, see func(rqv1.Lease)) (rqv1.Lease, rqv1.Lease) {
+	x := rank.Exchanged(&one, &other, at)
+	x.Now[0].UID, x.Now[1].UID = types.UID(x.Now[0].Name), types.UID(x.Now[1].Name)
+	seen := []rqv1.Lease{*x.Now[1], one, other}
+	for _, l := range x.Closed() {
+		seen = append(seen, *l)
+	}
+	if rapid.Bool().Draw(t, "a watch begins anew") {
+		seen = seen[:1]
+	}
+	see(*x.Now[0])
+	for _, l := range seen {
+		see(l)
+	}
+	return *x.Now[0], *x.Now[1]
+}
+
 // Whoever adds up all that a tracker tells of the GPU leases of a Run knows how many have opened and closed, and so
 // how many are open: each is told once, alone or with others, in whatever order it is seen and however often.
 func TestEachLeaseIsToldOnce(t *testing.T) {
@@ -40,7 +63,7 @@ func TestEachLeaseIsToldOnce(t *testing.T) {
 		run := clitest.RunOf("big", 64, 0, clitest.Runs(64))
 		each, tracker, heard := rapid.Bool().Draw(t, "each"), &Tracker{}, &sum{}
 		last := map[int]rqv1.Lease{} // by rank
-		opened, closed := 0, 0
+		opened, closed, repaid := 0, 0, 0
 		see := func(l rqv1.Lease) {
 			tracker.Saw(&l)
 			if rapid.Bool().Draw(t, "again") {
@@ -52,11 +75,18 @@ func TestEachLeaseIsToldOnce(t *testing.T) {
 			}
 		}
 		for i := range rapid.IntRange(1, 30).Draw(t, "events") {
-			rank := rapid.IntRange(0, 5).Draw(t, "rank")
-			before, had := last[rank]
+			index := rapid.IntRange(0, 5).Draw(t, "rank")
+			before, had := last[index]
+			if other, paid := last[(index+1)%6]; had && paid && rapid.IntRange(0, 3).Draw(t, "exchange payers") == 0 {
+				at := clitest.Noon.Add(time.Duration(i+1) * time.Minute)
+				last[index], last[(index+1)%6] = exchange(t, before, other, at, see)
+				opened += 2
+				repaid += 2
+				continue
+			}
 			opens := func(reason rqv1.LeaseReason) rqv1.Lease {
-				l := clitest.As(clitest.LeaseOf(&run, fmt.Sprint("l", i), int32(rank/2), fmt.Sprint("n", i%3)),
-					rqv1.RoleActive, rank)
+				l := clitest.As(clitest.LeaseOf(&run, fmt.Sprint("l", i), int32(index/2), fmt.Sprint("n", i%3)),
+					rqv1.RoleActive, index)
 				opened++
 				return clitest.Since(l, time.Duration(i)*time.Minute, reason)
 			}
@@ -66,22 +96,25 @@ func TestEachLeaseIsToldOnce(t *testing.T) {
 			}
 			switch {
 			case !had:
-				last[rank] = opens(rqv1.ReasonStart)
-				see(last[rank])
+				last[index] = opens(rqv1.ReasonStart)
+				see(last[index])
 			case rapid.Bool().Draw(t, "ends"):
 				see(closes(rqv1.ClosedCompleted))
-				delete(last, rank)
+				delete(last, index)
 			case rapid.Bool().Draw(t, "moves before it is closed"):
-				last[rank] = opens(rqv1.ReasonSwap)
-				see(last[rank])
+				last[index] = opens(rqv1.ReasonSwap)
+				see(last[index])
 				see(closes(rqv1.ClosedNodeFailure))
 			default:
 				see(closes(rqv1.ClosedNodeFailure))
-				last[rank] = opens(rqv1.ReasonSwap)
-				see(last[rank])
+				last[index] = opens(rqv1.ReasonSwap)
+				see(last[index])
 			}
 		}
 		heard.hear(tracker.Take(each))
+		if heard.repaid != repaid {
+			t.Fatalf("%d opened since somebody else pays; told: %+v", repaid, heard)
+		}
 		if heard.opened != opened || heard.closed > closed || closed > heard.closed+heard.followed {
 			t.Fatalf("%d opened and %d closed; told: %+v", opened, closed, heard)
 		}

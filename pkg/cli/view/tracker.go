@@ -17,14 +17,31 @@ type Tracker struct {
 	news []*rqv1.Lease
 	// lost are GPU leases that were closed because their nodes were lost, and whose ranks have not moved yet.
 	lost []*rqv1.Lease
+	// continued are those whose pods have others from then on, open or not yet closed.
+	continued map[types.NamespacedName]bool
 }
 
 // Hold takes note of an open GPU lease, and forget of one that is no longer, without telling of it.
 func (t *Tracker) Hold(lease *rqv1.Lease) {
 	if t.Held == nil {
-		t.Held = map[types.UID]*rqv1.Lease{}
+		t.Held, t.continued = map[types.UID]*rqv1.Lease{}, map[types.NamespacedName]bool{}
 	}
-	t.Held[lease.UID] = lease
+	if r := lease.Spec.Repaid; r != nil {
+		before := types.NamespacedName{Namespace: lease.Namespace, Name: r.Lease}
+		t.continued[before] = true
+		for _, held := range t.Held {
+			if nameOf(held) == before {
+				t.Forget(held)
+			}
+		}
+	}
+	if !t.continued[nameOf(lease)] {
+		t.Held[lease.UID] = lease
+	}
+}
+
+func nameOf(lease *rqv1.Lease) types.NamespacedName {
+	return types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
 }
 
 // Forget takes note that a GPU lease is no longer open, without telling of it.
@@ -32,6 +49,10 @@ func (t *Tracker) Forget(lease *rqv1.Lease) { delete(t.Held, lease.UID) }
 
 // Saw takes note of a GPU lease as it is now, to tell of it if it has opened or closed.
 func (t *Tracker) Saw(lease *rqv1.Lease) {
+	if lease.Status.ClosureReason == rqv1.ClosedRepaid || t.continued[nameOf(lease)] { // told with the one that follows
+		t.Forget(lease)
+		return
+	}
 	if held := t.Held[lease.UID] != nil; held != lease.Status.Closed {
 		return
 	}

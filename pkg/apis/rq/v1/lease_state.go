@@ -2,6 +2,7 @@ package v1
 
 import (
 	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -38,4 +39,12 @@ func (l *Lease) Relation() Relation {
 		return RelationOwn
 	}
 	return RelationSponsor
+}
+
+// HeldSince returns the instant from which the pod has held the GPUs, also where others paid for it before.
+func (l *Lease) HeldSince() time.Time {
+	if l.Spec.Repaid != nil {
+		return l.Spec.Repaid.HeldSince.Time
+	}
+	return l.Spec.Start.Time
 }

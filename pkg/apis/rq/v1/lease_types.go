@@ -69,7 +69,7 @@ const (
 
 // LeaseReason says why a Lease was opened.
 //
-// +kubebuilder:validation:Enum=Start;Grow;Swap;Restart
+// +kubebuilder:validation:Enum=Start;Grow;Swap;Restart;Repaid
 type LeaseReason string
 
 // Values of LeaseReason.
@@ -82,11 +82,13 @@ const (
 	ReasonSwap LeaseReason = "Swap"
 	// ReasonRestart: the rank died by its program's doing and is started again (rule R34).
 	ReasonRestart LeaseReason = "Restart"
+	// ReasonRepaid: the pod runs on, and somebody else pays for it (rule R6).
+	ReasonRepaid LeaseReason = "Repaid"
 )
 
 // ClosureReason says why a Lease was closed.
 //
-// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt;TimedOut
+// +kubebuilder:validation:Enum=Completed;Failed;Deleted;Unwound;Shrink;DropSpare;RandomPreempt;NodeFailure;Swap;ReclaimedBySpare;Reclaimed;ReclaimedQuota;Evicted;Maintenance;Suspended;PriorityPreempt;TimedOut;Repaid
 type ClosureReason string
 
 // Values of ClosureReason.
@@ -126,6 +128,8 @@ const (
 	ClosedPriorityPreempt ClosureReason = "PriorityPreempt"
 	// ClosedTimedOut: the Run's maxDuration was over, and it waits to start again (rule R22).
 	ClosedTimedOut ClosureReason = ReasonTimedOut
+	// ClosedRepaid: the pod runs on, and another Lease of it has another payer from the same instant on (rule R6).
+	ClosedRepaid ClosureReason = "Repaid"
 )
 
 // LeaseSpec is what a Lease records.
@@ -177,6 +181,27 @@ type LeaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempt int32 `json:"attempt,omitempty"`
+	// repaid is set if the pod had another Lease before, until somebody else paid for it. Default: none.
+	// +optional
+	Repaid *LeaseRepaid `json:"repaid,omitempty"`
+}
+
+// LeaseRepaid says what a Lease continues on another payer. Two pods of a Run have exchanged payers: the Leases that they
+// had close at the start of this one.
+type LeaseRepaid struct {
+	// lease is the name of the Lease that the pod had before.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Lease string `json:"lease"`
+	// with is the name of the Lease of the other pod, whose payer pays for this one now.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	With string `json:"with"`
+	// heldSince is the instant from which the pod has held its GPUs, whoever paid.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	HeldSince metav1.MicroTime `json:"heldSince"`
 }
 
 // LeaseRunRef points at the Run that holds a Lease.
