@@ -67,9 +67,9 @@ func (s *seating) payers(g *gang, index int) (out []budget.Key) {
 	return out
 }
 
-// billSeats has ranks that are to take the places of spares be paid for by whoever pays for the spares where no money of
-// those who paid for the ranks is kept: others may have it by now. Where nobody does, since this process has begun after
-// the spare's Lease was closed, they are planned as if they had no place.
+// billSeats has ranks that are to take the places of spares be paid for by whoever pays for the spares where no money
+// of those who paid for the ranks is kept: others may have it by now. Where nobody does, since this process has begun
+// after the spare's Lease was closed, they are planned as if they had no place.
 func (s *seating) billSeats(g *gang) {
 	for i := range g.vacant {
 		v := &g.vacant[i]

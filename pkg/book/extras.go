@@ -41,8 +41,9 @@ func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time)
 	return first
 }
 
-// planExtra finds a place for a spare or a belated rank. What it costs is left to who has a date or is first in line, as
-// what a Run grows by is; but a rank does not leave it to who is first and waits for what its own group is to give back.
+// planExtra finds a place for a spare or a belated rank. What it costs is left to who has a date or is first in line,
+// as what a Run grows by is; but a rank does not leave it to who is first and waits for what its own group is to give
+// back.
 func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time.Time) ([]plan.Assignment,
 	*plan.Refusal) {
 	missing, claim := []plan.Missing{g.missingPod(m, domains)}, g.claim(nil)

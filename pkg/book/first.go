@@ -63,8 +63,8 @@ func (g *gang) isFirst() bool { return g.purse.line != nil && g.purse.line.first
 func (g *gang) wantsMoney() bool {
 	first, r := g.isFirst(), g.refusal
 	switch {
-	case g.purse.left || g.run == nil || g.run.Status.Phase != rqv1.RunPending || g.opportunistic() || g.keepsRoom() || g.suspended() ||
-		g.shape != nil || g.run.DeletionTimestamp != nil || !first && !g.merelyWaits():
+	case g.purse.left || g.run == nil || g.run.Status.Phase != rqv1.RunPending || g.opportunistic() || g.keepsRoom() ||
+		g.suspended() || g.shape != nil || g.run.DeletionTimestamp != nil || !first && !g.merelyWaits():
 		return false
 	case r != nil:
 		return r.LacksMoney() || first && r.AwaitsOthers()

@@ -305,9 +305,8 @@ func (w *world) closeLeases() {
 	}
 }
 
-// A group that was first in line and has come apart keeps nobody from the money, for longer than a gang may take to come
-// together: nobody knows whether its pods come again. Nor does a first whose pods have not been made when another
-// process begins.
+// A group that was first in line and has come apart keeps nobody from the money for longer than a gang may take to come
+// together: nobody knows whether its pods come again.
 func TestWhoDoesNotComeForTheMoneyKeepsNobodyFromIt(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		tellStorm(t, func(s *storm) {

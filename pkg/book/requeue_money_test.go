@@ -116,8 +116,8 @@ func TestARankThatHoldsIsKeptNothingAfterARestart(t *testing.T) {
 	}
 }
 
-// The time of a requeued Run is over, and the process dies before its status says so: who has been paid for meanwhile is
-// not paid for beside it (I3).
+// The time of a requeued Run is over, and the process dies before its status says so: who has been paid for meanwhile
+// is not paid for beside it (I3).
 func TestTheMoneyOfARequeuedRunIsOthersOnceThatIsRecorded(t *testing.T) {
 	tell(t, func(w *world) {
 		w.requeued(0)

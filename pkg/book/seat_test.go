@@ -246,8 +246,9 @@ func TestAReplacementIsDeletedAndAnotherSpareGoes(t *testing.T) {
 	}
 }
 
-// A rank is lost in the second in which its Run starts, by which nobody can tell whether others have been given its money
-// since: on the place of its spare it is paid for by whoever pays for that, and not beyond what a Budget allows (I3).
+// A rank is lost in the second in which its Run starts, by which nobody can tell whether others have been given its
+// money since: on the place of its spare it is paid for by whoever pays for that, and not beyond what a Budget allows
+// (I3).
 func TestARankInASparesPlaceIsPaidForFromWhatIsKept(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.fleet("d0", 4)

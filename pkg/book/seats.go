@@ -43,8 +43,7 @@ type seating struct {
 	// bystanders are the pods that hold no GPUs.
 	bystanders map[types.UID]bystander
 	untaken    untaken
-	// unspent sets aside again what a gang is planned without just now.
-	unspent func()
+	unspent    func() // sets aside again what a gang is planned without just now
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.
