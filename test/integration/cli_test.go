@@ -206,7 +206,7 @@ func TestCLIFollowsTheSamples(t *testing.T) {
 		}
 	}
 	checkLedger(t, c)
-	checkOutage(ctx, t, c, root)
+	checkOutage(t, c, root)
 	checkWaiting(t, c, samples)
 }
 
@@ -280,7 +280,7 @@ func checkWaiting(t *testing.T, c *controlplane.ControlPlane, samples string) {
 }
 
 // checkOutage follows a Run to its end while the API server is killed and started again.
-func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane, root string) {
+func checkOutage(t *testing.T, c *controlplane.ControlPlane, root string) {
 	t.Helper()
 	brief := strings.Replace(runYAML("brief", eightGPUs), "org:cli", "org:ai:mm", 1)
 	brief = strings.TrimSuffix(brief, "---\n") + `  template:
@@ -299,7 +299,7 @@ func checkOutage(ctx context.Context, t *testing.T, c *controlplane.ControlPlane
 		t.Errorf("the scheduler's first word is not told: %+v", s)
 	}
 	mustCommand(t, c, "", "runs watch -n mm brief --until Running --timeout 60s")
-	watch := exec.CommandContext(ctx, filepath.Join(controlplane.BinDir(root), "kubectl-runs"),
+	watch := exec.CommandContext(t.Context(), filepath.Join(controlplane.BinDir(root), "kubectl-runs"),
 		strings.Fields("watch -n mm brief --timeout 2m --kubeconfig "+c.Kubeconfig)...)
 	out, err := watch.StdoutPipe()
 	if err != nil {
