@@ -18,7 +18,7 @@ func (b *Book) StuckOn(now time.Time) (nodes []string) {
 
 // HeldForAbsent returns how many places are held for a Run that is to start, for pods that have not been made.
 func (b *Book) HeldForAbsent(run types.UID) (held int) {
-	if g := b.roster.gangs[run]; g != nil && g.mayRest() {
+	if g := b.roster.gangs[run]; g != nil && g.mayRest() && !g.activates() {
 		for _, m := range g.active.members { // spares are made by whoever schedules
 			if m != nil && m.standIn {
 				held++

@@ -20,8 +20,9 @@ func (g *gang) mayRest() bool {
 }
 
 // rests reports whether a gang that is to start would hold places again for pods which are not there, and may not yet.
+// One for which others have been cut starts: it would have been in vain.
 func (g *gang) rests(now time.Time) bool {
-	return g.mayRest() && g.run.Status.HeldInVain.Rests(now) && g.active.within < g.active.size
+	return g.mayRest() && !g.activates() && g.run.Status.HeldInVain.Rests(now) && g.active.within < g.active.size
 }
 
 // restsInVain refuses a gang while it rests.
@@ -51,9 +52,15 @@ func (v *activations) restAnew(g *gang) {
 	if g.untold() {
 		v.letOff(g)
 	}
+	if g.activates() {
+		return
+	}
 	v.places.unwind(g)
 	if g.promised() != nil {
 		v.agenda.setPromise(g, nil)
+	}
+	if g.complete() && g.leader() != nil {
+		v.waiting.wake(g) // who has been told that it starts is told that it does not
 	}
 }
 
