@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at packages that do many things at the same time, and at the one test that has many
-# ask the book at once. Packages that start control planes run one after the other; most of their tests wait for something most
-# of the time, so that ten of them run at once whatever
-# the number of processors. Fuzz targets run for seconds beyond their seeds. Arguments go to every go test.
+# ask the book at once. Packages that start control planes run one after the other; most of their tests wait for something
+# most of the time, so that six of them run at once whatever the number of processors: with more two cores have nothing left,
+# and what an API server answers in seconds comes too late for who waits for it. Fuzz targets run for seconds beyond their
+# seeds. Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
 # With PKG, packages or patterns, only their tests run, in the same way but without more histories and fuzzing; RUN is a regular
 # expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=10)
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=6)
 
 # unit PATTERNS -- FLAGS: runs the tests of packages without a control plane, some under the race detector. Those with property
 # tests are known by what their tests import.
