@@ -172,8 +172,9 @@ func (seen *sightings) judge(s *site, removed map[string]bool) []string {
 		}
 		// A scheduler that dies between ending pods and closing their Leases leaves it to the next to find out why they
 		// ended. A node that has been healed meanwhile does not tell any more, nor does a Reservation that is over which
-		// spares it had dropped.
-		told := lost || lease.Spec.Slice.Role == rqv1.RoleSpare && dropped[lease.Spec.RunRef.UID]
+		// spares it had dropped, nor a gang that has started for which shards made room.
+		told := lost || lease.Spec.Slice.Role == rqv1.RoleSpare && dropped[lease.Spec.RunRef.UID] ||
+			lease.Spec.Slice.Role == rqv1.RoleBorrowed
 		if lease.Status.ClosureReason == rqv1.ClosedDeleted && !removed[lease.Spec.RunRef.Name] && !told {
 			out = append(out, fmt.Sprintf("Lease %s (%s on %s, from %s to %s) ended as Deleted, and nobody has deleted its Run "+
 				"or its pod", lease.Name, lease.Spec.Reason, lease.Node(), lease.Spec.Start, lease.Status.Ended))
