@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -68,20 +69,36 @@ func (s *seating) payers(g *gang, index int) (out []budget.Key) {
 }
 
 // billSeats has ranks that are to take the places of spares be paid for by whoever pays for the spares where no money
-// of those who paid for the ranks is kept: others may have it by now. Where nobody does, since this process has begun
-// after the spare's Lease was closed, they are planned as if they had no place.
-func (s *seating) billSeats(g *gang) {
+// of those who paid for the ranks is kept: others may have it by now. Where nobody pays for a spare, since this process
+// has begun after its Lease was closed, those pay if they still can; else the rank is planned as if it had no place.
+func (s *seating) billSeats(g *gang, now time.Time) {
+	var offers []budget.Offer
 	for i := range g.vacant {
 		v := &g.vacant[i]
 		if !v.seat() || v.own || g.aside[v.index] && g.kept[v.index].Payer == v.payer.key ||
 			slices.Contains(s.payers(g, v.index), v.payer.key) {
 			continue
 		}
-		v.payer = payer{}
 		if charge, paid := s.accounts.Charge(charged(v.pod)); paid {
 			v.payer = payerOf(charge)
+			continue
 		}
+		if offers == nil {
+			offers = s.accounts.Cover(g.ask(), now).Offers
+		}
+		at := slices.IndexFunc(offers, func(o budget.Offer) bool { return o.Key == v.payer.key && o.Pods > 0 })
+		if at < 0 {
+			v.payer = payer{}
+			continue
+		}
+		offers[at].Pods--
 	}
+}
+
+// ask asks who could pay for pods of a gang.
+func (g *gang) ask() budget.Ask {
+	return budget.Ask{Owner: g.run.Spec.Owner, Flavor: g.full.Flavor, GPUsPerPod: g.full.GPUsPerPod,
+		Run: string(g.run.UID), Funding: g.run.Spec.Funding}
 }
 
 // keepMoney has a requeued gang keep again what it has just lost of the money that it had been given: others may have
@@ -121,8 +138,11 @@ func (s *seating) giveAsideFrom(g *gang, index int) {
 }
 
 // spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
-// that of those which have no place is set aside again. Nobody is woken by it unless some is not.
-func (s *seating) spend(g *gang, missing []plan.Missing) (back func()) {
+// that of those which have no place is set aside again. Nobody is woken by it unless some is not. Within a plan for
+// more ranks, the money of the others is not for these.
+func (s *seating) spend(g *gang, missing []plan.Missing, now time.Time) (back func()) {
+	s.unspent()
+	s.billSeats(g, now)
 	var spent []rank.Part
 	for _, m := range missing {
 		if !m.Spare && g.aside[m.Index] {

@@ -21,8 +21,6 @@ func (b *Book) Exchanges(run types.UID, now time.Time) [][2]types.NamespacedName
 		b.cuts.isCut(g) {
 		return nil
 	}
-	ask := budget.Ask{Owner: g.run.Spec.Owner, Flavor: g.full.Flavor, GPUsPerPod: g.full.GPUsPerPod, Run: string(run),
-		Funding: g.run.Spec.Funding}
 	var out [][2]types.NamespacedName
 	for _, of := range [...]*squad{&g.active, &g.spares} {
 		leases, names := make([]string, 0, len(of.members)), make(map[string]types.NamespacedName, len(of.members))
@@ -35,7 +33,7 @@ func (b *Book) Exchanges(run types.UID, now time.Time) [][2]types.NamespacedName
 				names[name.String()] = name
 			}
 		}
-		for _, pair := range b.accounts.Exchanges(ask, leases, now) {
+		for _, pair := range b.accounts.Exchanges(g.ask(), leases, now) {
 			out = append(out, [2]types.NamespacedName{names[pair[0]], names[pair[1]]})
 		}
 	}

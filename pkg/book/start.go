@@ -99,7 +99,6 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
 func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
-	x.seats.unspent() // within a plan for more ranks, whose money is not for these
 	if !g.started() && !g.committed {
 		x.places.resize(g, g.settled())
 		if !g.complete() {
@@ -124,8 +123,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	if refusal != nil {
 		return refusal
 	}
-	x.seats.billSeats(g)
-	defer x.seats.spend(g, missing)()
+	defer x.seats.spend(g, missing, now)()
 	rejected := x.nodes.rejectedAll(g, pod)
 	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {
 		if v.own { // it stays, whoever else leaves that node
