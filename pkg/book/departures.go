@@ -209,8 +209,8 @@ func (d *departures) lapses(g *gang, now time.Time) *forecast.Release {
 	if len(g.requeue.places) == 0 && !g.underWay() || !g.keepsMoney() || g.opportunistic() {
 		return nil
 	}
-	at, _ := g.requeuedAt()
-	r := &forecast.Release{At: latest(g.requeue.until, at.Add(d.args.GangDeadline.Duration))}
+	over, _ := d.kept.keptUntil(g)
+	r := &forecast.Release{At: over}
 	for _, m := range d.kept.oldPods(g, now) {
 		until := d.seats.toldToGo(m.pod.UID)
 		if until.IsZero() {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -37,6 +36,13 @@ func (s *storm) keepsFor(when string, runs ...string) {
 	}
 }
 
+// waitsForLead has a Run have waited for the lead, and asserts that money is kept for it by then.
+func (s *storm) waitsForLead(run string) {
+	s.during(reservationLead)
+	s.work()
+	s.keepsFor("once it has waited for the lead", run)
+}
+
 // Who is first in line and has been given places has its money kept when it loses them again: here its first place is
 // refused by another plugin, and then nodes that other pods have.
 func TestTheFirstInLineIsSoUntilItHasStarted(t *testing.T) {
@@ -44,9 +50,7 @@ func TestTheFirstInLineIsSoUntilItHasStarted(t *testing.T) {
 		s.Book.DrawsBy("None")
 		s.fleet("d0", 2)
 		s.lineOf("org:a", 2)
-		s.during(reservationLead)
-		s.work()
-		s.keepsFor("once it has waited for the lead", "a-large")
+		s.waitsForLead("a-large")
 		s.DeleteRun("a-0")
 		s.work()
 		s.submit("young", "org:a", 1, 1, 8)
@@ -154,9 +158,7 @@ func keptOnce(t *testing.T, selector map[string]string) {
 		}
 		s.submit("large", "org:a", 2, 1, 8)
 		s.work()
-		s.during(reservationLead)
-		s.work()
-		s.keepsFor("once it has waited for the lead", "large")
+		s.waitsForLead("large")
 		s.setBudget("c", "org:c", 8)
 		s.submit("c-0", "org:c", 1, 1, 8)
 		s.work()
@@ -202,9 +204,7 @@ func TestALateRankHasWhatWaitsForItsGroup(t *testing.T) {
 				s.running("run00", "although its controller makes no more pods")
 				s.submit("large", "org:a", 3, 1, 8)
 				s.work()
-				s.during(reservationLead)
-				s.work()
-				s.keepsFor("once it has waited for the lead", "large")
+				s.waitsForLead("large")
 				s.makes("run00", 1)
 				for range 3 {
 					s.work()
@@ -228,9 +228,7 @@ func TestASpareTakesNothingFromTheFirstInLine(t *testing.T) {
 		s.running("run00", "although there is room and money")
 		s.submit("large", "org:a", 2, 1, 8)
 		s.work()
-		s.during(reservationLead)
-		s.work()
-		s.keepsFor("once it has waited for the lead", "large")
+		s.waitsForLead("large")
 		for _, uid := range s.SortedPods() {
 			if pod := s.Pods[uid]; pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
 				s.DeletePod(uid)
@@ -277,32 +275,8 @@ func TestWhatIsCollectedWaitsForThePodsOfTheFirst(t *testing.T) {
 		if w.Book.Unpaid(w.Runs["run1"].UID, w.Now) {
 			w.t.Fatalf("run1 is to have pods")
 		}
-		unpaidAfter := func(d time.Duration) bool {
-			w.Book.RefreshPromises(w.Now.Add(d), 8)
-			return w.Book.Unpaid(w.Runs["run2"].UID, w.Now.Add(d))
-		}
-		for d := time.Second; d < gangDeadline; d += time.Second {
-			if !unpaidAfter(d) {
-				w.t.Fatalf("run2 is to have pods after %s although run1 is about to take the money", d)
-			}
-		}
-		if unpaidAfter(gangDeadline) {
-			w.t.Fatalf("run2 is to have no pods although run1 has not taken the money")
-		}
+		w.waitsForPods("run2", "run1")
 	})
-}
-
-// closeLeases has those of Runs that are gone be closed.
-func (w *world) closeLeases() {
-	for _, lease := range w.OpenLeases() {
-		if w.Runs[lease.Spec.RunRef.Name] != nil {
-			continue
-		}
-		closed := lease.DeepCopy()
-		closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
-			ClosureReason: rqv1.ClosedDeleted}
-		w.SetLease(closed)
-	}
 }
 
 // A group that was first in line and has come apart keeps nobody from the money for longer than a gang may take to come
@@ -318,9 +292,7 @@ func TestWhoDoesNotComeForTheMoneyKeepsNobodyFromIt(t *testing.T) {
 			}
 			s.submitWithSpares("run00", "org:a", 1, 2, 8, 0, ungrouped, theirs)
 			s.work()
-			s.during(reservationLead)
-			s.work()
-			s.keepsFor("once it has waited for the lead", "run00")
+			s.waitsForLead("run00")
 			s.leaves("run00", 1)
 			s.work()
 			if dies {

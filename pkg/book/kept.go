@@ -149,12 +149,17 @@ func (k *keptRooms) keepRoom(m *member) {
 // same payers pay for these: a rank's own first, then that of a place which was to be any rank's, then that of another
 // rank. All other stays its own until it runs: the places may have to be given back.
 func (k *keptRooms) giveRoom(g *gang, places []plan.Assignment) {
+	k.emptyRoom(g)
+	if len(g.requeue.places) > 0 {
+		k.refundFor(g, places)
+	}
+}
+
+// emptyRoom gives up the room that is kept for a gang, and none of the money.
+func (k *keptRooms) emptyRoom(g *gang) {
 	k.takeBack(g)
 	for i := range g.requeue.places {
 		k.emptyPlace(&g.requeue.places[i])
-	}
-	if len(g.requeue.places) > 0 {
-		k.refundFor(g, places)
 	}
 }
 
@@ -201,9 +206,8 @@ func (k *keptRooms) refund(p *place) bool {
 
 // dropRoom gives it up for good.
 func (k *keptRooms) dropRoom(g *gang) {
-	k.takeBack(g)
+	k.emptyRoom(g)
 	for i := range g.requeue.places {
-		k.emptyPlace(&g.requeue.places[i])
 		k.refund(&g.requeue.places[i])
 	}
 	g.requeue.places, g.requeue.until = nil, time.Time{}
@@ -348,10 +352,7 @@ func (k *keptRooms) lapse(now time.Time) {
 		case g.requeue.lapsed, k.goes(g, now):
 			continue
 		}
-		k.takeBack(g)
-		for i := range g.requeue.places {
-			k.emptyPlace(&g.requeue.places[i])
-		}
+		k.emptyRoom(g)
 		g.kept, g.requeue.lapsed = nil, true
 		k.waiting.file(g)
 		k.mail.reconcile(keyOf(g.run), lane.Date)

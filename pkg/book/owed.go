@@ -205,7 +205,7 @@ func (d *debts) horizon(owed func(budget.Key) []budget.Owed, now time.Time) func
 func (d *debts) keepsFromBelated(g *gang, now time.Time) func(budget.Key) []budget.Owed {
 	d.asked = now
 	return d.horizon(d.beforeAs(g, true, func(o *debt) bool {
-		return comesFirst(o.to, g, true) && !(o.First && d.awaits(o.to, g))
+		return d.keptFrom(o, g, true) && !(o.First && d.awaits(o.to, g))
 	}), now)
 }
 
@@ -216,11 +216,11 @@ func (d *debts) awaits(first, g *gang) bool {
 		return true
 	}
 	return slices.ContainsFunc(g.active.members, func(m *member) bool {
-		if m == nil {
+		if m == nil || !slices.ContainsFunc(d.by[first], func(o owing) bool { return o.payer == m.payer.key }) {
 			return false
 		}
-		charge, open := d.accounts.Charge(d.seats.leaseOf(m.pod).String())
-		return open && slices.ContainsFunc(d.by[first], func(o owing) bool { return o.payer == charge.Payer })
+		_, open := d.accounts.Charge(d.seats.leaseOf(m.pod).String())
+		return open
 	})
 }
 

@@ -43,9 +43,7 @@ func TestStormsOfBorrowers(t *testing.T) {
 		s.calm()
 		w.check()
 		w.checkSettled()
-		for what, n := range s.tally {
-			total[what] += n
-		}
+		s.addTo(total)
 	})
 	t.Log(total)
 }
@@ -86,13 +84,8 @@ func (s *storm) submitBorrower(t *rapid.T) {
 
 // borrowActions are what happens to them: above all pods are lost, for a while or for good.
 func (s *storm) borrowActions() map[string]func(*rapid.T) {
-	lose := func(how func(t *rapid.T)) func(*rapid.T) {
-		return func(t *rapid.T) {
-			how(t)
-			s.disturb()
-		}
-	}
-	return map[string]func(*rapid.T){
+	actions := s.lossActions()
+	maps.Copy(actions, map[string]func(*rapid.T){
 		"submit": s.submitBorrower,
 		"submit two": func(t *rapid.T) {
 			s.submitBorrower(t)
@@ -100,26 +93,41 @@ func (s *storm) borrowActions() map[string]func(*rapid.T) {
 			s.step(s.work)
 		},
 		"controller":    s.controlAny,
-		"group smaller": lose(s.smallerAny),
-		"group smaller for long": lose(func(t *rapid.T) {
+		"group smaller": s.disturbing(s.smallerAny),
+		"group smaller for long": s.disturbing(func(t *rapid.T) {
 			s.smallerAny(t)
 			s.step(s.work)
 			s.during(gangDeadline + 2*time.Second)
 			s.step(s.work)
 		}),
-		"late pods": lose(s.lateAnew),
-		"one ends": lose(func(t *rapid.T) {
+		"late pods": s.disturbing(s.lateAnew),
+	})
+	return actions
+}
+
+// disturbing is an action after which nobody is held to what was promised before.
+func (s *storm) disturbing(act func(*rapid.T)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		act(t)
+		s.disturb()
+	}
+}
+
+// lossActions are how Runs lose pods, nodes, or all that they have.
+func (s *storm) lossActions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"one ends": s.disturbing(func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.beganPods()); ok {
 				s.EndPod(uid, corev1.PodFailed)
 			}
 		}),
-		"one is evicted": lose(func(t *rapid.T) {
+		"one is evicted": s.disturbing(func(t *rapid.T) {
 			if uid, ok := pick(t, "pod", s.beganPods()); ok {
 				s.Evict(uid, "NodeShutdown")
 			}
 		}),
-		"lose nodes": lose(s.loseAny),
-		"forgive":    lose(s.forgiveAny),
+		"lose nodes": s.disturbing(s.loseAny),
+		"forgive":    s.disturbing(s.forgiveAny),
 		"end": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
 				s.DeleteRun(name)

@@ -47,9 +47,7 @@ func TestStormsOfOwners(t *testing.T) {
 		s.Faults.Drop(sim.Crash)
 		s.calm()
 		w.check()
-		for what, n := range s.tally {
-			total[what] += n
-		}
+		s.addTo(total)
 	})
 	t.Log(total)
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -45,9 +44,7 @@ func TestStormsOfExchanges(t *testing.T) {
 				s.tally["repaid"]++
 			}
 		}
-		for what, n := range s.tally {
-			total[what] += n
-		}
+		s.addTo(total)
 	})
 	t.Log(total)
 }
@@ -73,45 +70,24 @@ func (s *storm) submitElasticBorrower(t *rapid.T) {
 
 // exchangeActions are what happens to them, above all what has them grow on other money than they began with.
 func (s *storm) exchangeActions() map[string]func(*rapid.T) {
-	disturbing := func(act func(*rapid.T)) func(*rapid.T) {
-		return func(t *rapid.T) {
-			act(t)
-			s.disturb()
-		}
-	}
-	return map[string]func(*rapid.T){
+	actions := s.lossActions()
+	maps.Copy(actions, map[string]func(*rapid.T){
 		"submit": s.submitElasticBorrower,
-		"desire": disturbing(s.desireAny),
-		"budget": disturbing(func(t *rapid.T) {
+		"desire": s.disturbing(s.desireAny),
+		"budget": s.disturbing(func(t *rapid.T) {
 			name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
 			s.setBudget(name, rqv1.Owner("org:"+name), rapid.IntRange(1, 5).Draw(t, "nodes paid for")*8)
 		}),
-		"more money": disturbing(func(t *rapid.T) {
+		"more money": s.disturbing(func(t *rapid.T) {
 			for _, name := range []string{"a", "b"} {
 				s.setBudget(name, rqv1.Owner("org:"+name), 40)
 			}
 			s.someSteps(t)
 		}),
-		"a write fails": disturbing(func(t *rapid.T) {
+		"a write fails": s.disturbing(func(t *rapid.T) {
 			s.Faults.Add(sim.Fault{Of: sim.Openings | sim.Closings, After: rapid.IntRange(0, 3).Draw(t, "writes"),
 				Do: rapid.SampledFrom([]sim.Effect{sim.Written, sim.Late, sim.Away, sim.Refused}).Draw(t, "outcome")})
 		}),
-		"one ends": disturbing(func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", s.beganPods()); ok {
-				s.EndPod(uid, corev1.PodFailed)
-			}
-		}),
-		"one is evicted": disturbing(func(t *rapid.T) {
-			if uid, ok := pick(t, "pod", s.beganPods()); ok {
-				s.Evict(uid, "NodeShutdown")
-			}
-		}),
-		"lose nodes": disturbing(s.loseAny),
-		"forgive":    disturbing(s.forgiveAny),
-		"end": disturbing(func(t *rapid.T) {
-			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(s.Runs))); ok {
-				s.DeleteRun(name)
-			}
-		}),
-	}
+	})
+	return actions
 }

@@ -117,6 +117,13 @@ func (s *storm) calm() {
 	s.t.Fatalf("Runs do not come to an end:\n%s", s.story())
 }
 
+// addTo adds what has been counted to what was before.
+func (s *storm) addTo(total map[string]int) {
+	for what, n := range s.tally {
+		total[what] += n
+	}
+}
+
 // story tells how Runs and Reservations stand, for failures.
 func (s *storm) story() string {
 	out := s.Now.String() + "\n"
@@ -206,9 +213,7 @@ func TestStorms(t *testing.T) {
 		if remains := s.Book.Remains(); len(remains) > 0 {
 			t.Fatalf("all Runs are gone, and the book still knows: %v", remains)
 		}
-		for what, n := range s.tally {
-			total[what] += n
-		}
+		s.addTo(total)
 	})
 	t.Log(total)
 }

@@ -6,7 +6,6 @@ import (
 	"sort"
 	"time"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -95,7 +94,7 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 		}
 		o := occupant{Holding: g.holding(m), index: m.part.Index, domain: i.fleet.DomainOf(m.node),
 			since: i.seats.heldSince(m), stays: m.doomed() || m.hangs(now), beyond: m.part.Index >= s.size,
-			borrowed: m.payer.relation == rqv1.RelationSponsor}
+			borrowed: borrowed(m)}
 		if m.part.Spare {
 			o.unleased, o.seat = i.seats.leases[i.seats.leaseOf(m.pod)] == nil, g.seats(m.pod.UID)
 		}

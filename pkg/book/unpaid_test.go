@@ -122,30 +122,14 @@ func TestMoneyThatIsNotUsedIsForTheNext(t *testing.T) {
 		}
 		w.Book.TakeActions()
 		w.DeleteRun("run0")
-		for _, lease := range w.OpenLeases() {
-			closed := lease.DeepCopy()
-			closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
-				ClosureReason: rqv1.ClosedDeleted}
-			w.SetLease(closed)
-		}
+		w.closeLeases()
 		if told("run2") {
 			w.t.Fatalf("run2 is looked at although the money is enough for run1 alone")
 		}
 		if w.Book.Unpaid(w.Runs["run1"].UID, w.Now) || !w.Book.Unpaid(w.Runs["run2"].UID, w.Now) {
 			w.t.Fatalf("run1 is to have pods, and run2 none")
 		}
-		unpaidAfter := func(d time.Duration) bool {
-			w.Book.RefreshPromises(w.Now.Add(d), 8)
-			return w.Book.Unpaid(w.Runs["run2"].UID, w.Now.Add(d))
-		}
-		for d := time.Duration(0); d < gangDeadline; d += time.Second {
-			if !unpaidAfter(d) {
-				w.t.Fatalf("run2 is to have pods after %s although run1 is about to take the money", d)
-			}
-		}
-		if unpaidAfter(gangDeadline) {
-			w.t.Fatalf("run2 is to have no pods although run1 has not taken the money")
-		}
+		w.waitsForPods("run2", "run1")
 	})
 }
 
@@ -225,4 +209,34 @@ func TestARunWithoutItsPodsKeepsNobodyFromItsRoom(t *testing.T) {
 		s.work()
 		s.running("run1", "once its pods are made")
 	})
+}
+
+// waitsForPods asserts that a Run is to have no pods for as long as one before it may take to come for the money, and
+// is to have them then.
+func (w *world) waitsForPods(run, before string) {
+	unpaidAfter := func(d time.Duration) bool {
+		w.Book.RefreshPromises(w.Now.Add(d), 8)
+		return w.Book.Unpaid(w.Runs[run].UID, w.Now.Add(d))
+	}
+	for d := time.Duration(0); d < gangDeadline; d += time.Second {
+		if !unpaidAfter(d) {
+			w.t.Fatalf("%s is to have pods after %s although %s is about to take the money", run, d, before)
+		}
+	}
+	if unpaidAfter(gangDeadline) {
+		w.t.Fatalf("%s is to have no pods although %s has not taken the money", run, before)
+	}
+}
+
+// closeLeases has those of Runs that are gone be closed.
+func (w *world) closeLeases() {
+	for _, lease := range w.OpenLeases() {
+		if w.Runs[lease.Spec.RunRef.Name] != nil {
+			continue
+		}
+		closed := lease.DeepCopy()
+		closed.Status = rqv1.LeaseStatus{Closed: true, Ended: &metav1.MicroTime{Time: w.Now},
+			ClosureReason: rqv1.ClosedDeleted}
+		w.SetLease(closed)
+	}
 }

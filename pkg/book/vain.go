@@ -60,7 +60,7 @@ func (v *activations) restAnew(g *gang) {
 		v.agenda.setPromise(g, nil)
 	}
 	if g.complete() && g.leader() != nil {
-		v.waiting.wake(g) // who has been told that it starts is told that it does not
+		v.waiting.wake(g) // it has nothing by now, and is told why
 	}
 }
 

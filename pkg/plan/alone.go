@@ -48,11 +48,9 @@ func Once(accounts *budget.Accounts, d Demand, claim Claim, shares []Share, now 
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: claim.MaxDuration, Owed: claim.Owed,
 		Alone: true,
 	}, d, claim, d.EveryPod(), nil, now)
-	pays := a.payersAnywhere()
-	for offer := range a.cover.Offers {
-		if pays == nil {
-			pays = a.payersOn(a.cover.Offers[offer].Labels())
-		}
+	pays := a.payersOn(nil)
+	for i := 0; pays == nil && i < len(a.cover.Offers); i++ {
+		pays = a.payersOn(a.cover.Offers[i].Labels())
 	}
 	if pays == nil {
 		return shares

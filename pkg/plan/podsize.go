@@ -111,12 +111,10 @@ func (p *Payers) pay(spec *rqv1.RunSpec, d Demand, ever bool) bool {
 }
 
 // paidAnywhere reports whether the gang is paid for wherever it were placed.
-func (a *Attempt) paidAnywhere() bool { return a.payersAnywhere() != nil }
+func (a *Attempt) paidAnywhere() bool { return a.payersOn(nil) != nil }
 
-// payersAnywhere returns who pays for each pod wherever it is placed, as indexes of offers; nil where nobody does.
-func (a *Attempt) payersAnywhere() []int { return a.payersOn(nil) }
-
-// payersOn does so for nodes with some labels.
+// payersOn returns who pays for each pod on nodes with some labels, wherever it is placed where those are nil, as
+// indexes of offers; nil where nobody does.
 func (a *Attempt) payersOn(labels map[string]string) []int {
 	cover := *a.cover // which numbers the classes of nodes by itself
 	class := cover.Class(labels)

@@ -83,10 +83,13 @@ func NextLeaseName(name string, continues bool) string {
 // Unfinished returns the exchanges that have happened, as some Leases tell, and of which not everything is written: of
 // these Leases some are open that are not to be, or lack those that they are continued by.
 func Unfinished(leases []*rqv1.Lease) []Exchange {
+	if !slices.ContainsFunc(leases, func(l *rqv1.Lease) bool { return l.Spec.Repaid != nil }) {
+		return nil
+	}
 	var out []Exchange
 	by := map[types.NamespacedName]*rqv1.Lease{}
 	for _, l := range leases {
-		by[types.NamespacedName{Namespace: l.Namespace, Name: l.Name}] = l
+		by[l.Key()] = l
 	}
 	seen := map[*rqv1.Lease]bool{}
 	for _, l := range leases {
@@ -103,7 +106,7 @@ func Unfinished(leases []*rqv1.Lease) []Exchange {
 		x := Exchange{Was: [2]*rqv1.Lease{was, with}, Now: [2]*rqv1.Lease{l, nil}}
 		if with != nil {
 			x.Now[1] = Exchanged(was, with, l.Spec.Start.Time).Now[1]
-			if is := by[types.NamespacedName{Namespace: l.Namespace, Name: x.Now[1].Name}]; is != nil {
+			if is := by[x.Now[1].Key()]; is != nil {
 				x.Now[1] = is
 			}
 		}
@@ -132,9 +135,7 @@ func AsPaid(leases []*rqv1.Lease) []*rqv1.Lease {
 	out := slices.Clone(leases)
 	for _, x := range unfinished {
 		for _, closed := range x.Closed() {
-			out[slices.IndexFunc(out, func(l *rqv1.Lease) bool {
-				return l.Name == closed.Name && l.Namespace == closed.Namespace
-			})] = closed
+			out[slices.IndexFunc(out, func(l *rqv1.Lease) bool { return l.Key() == closed.Key() })] = closed
 		}
 		if now := x.Now[1]; now != nil && !slices.Contains(out, now) {
 			out = append(out, now)

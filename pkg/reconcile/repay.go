@@ -53,7 +53,7 @@ func (r *Runs) repay(ctx context.Context, objects *book.Objects) (after time.Dur
 		x := &left[i]
 		refused, err := r.exchange(ctx, x)
 		if err != nil {
-			r.exchanges.Store(objects.Name, repaying{first: keyOf(x.Now[0])})
+			r.exchanges.Store(objects.Name, repaying{first: x.Now[0].Key()})
 			return 0, err
 		}
 		if refused {
@@ -66,14 +66,10 @@ func (r *Runs) repay(ctx context.Context, objects *book.Objects) (after time.Dur
 	return 0, nil
 }
 
-func keyOf(l *rqv1.Lease) types.NamespacedName {
-	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
-}
-
 // joined returns some open Leases, and one that the caches may lack, if it is open.
 func joined(leases []*rqv1.Lease, with *rqv1.Lease) []*rqv1.Lease {
 	if with == nil || with.Status.Closed ||
-		slices.ContainsFunc(leases, func(l *rqv1.Lease) bool { return keyOf(l) == keyOf(with) }) {
+		slices.ContainsFunc(leases, func(l *rqv1.Lease) bool { return l.Key() == with.Key() }) {
 		return leases
 	}
 	return append(slices.Clone(leases), with)
@@ -81,13 +77,16 @@ func joined(leases []*rqv1.Lease, with *rqv1.Lease) []*rqv1.Lease {
 
 // due returns the exchanges that are due in a Run, as far as the caches hold the Leases.
 func (r *Runs) due(objects *book.Objects, now time.Time) []rank.Exchange {
+	if !slices.ContainsFunc(objects.Leases, func(l *rqv1.Lease) bool { return l.Relation() == rqv1.RelationSponsor }) {
+		return nil // most borrow nothing, and the book need not be asked
+	}
 	pairs := r.book.Exchanges(objects.Run.UID, now)
 	if len(pairs) == 0 {
 		return nil
 	}
 	by := map[types.NamespacedName]*rqv1.Lease{}
 	for _, l := range objects.Leases {
-		by[keyOf(l)] = l
+		by[l.Key()] = l
 	}
 	var out []rank.Exchange
 	for _, pair := range pairs {

@@ -35,7 +35,7 @@ func begun(t *testing.T, api *recorder) (*Runs, rank.Exchange) {
 	runs, b := deciding(t, api)
 	b.SetLease(low)
 	b.SetLease(high)
-	runs.exchanges.Store(train, repaying{first: keyOf(x.Now[0])})
+	runs.exchanges.Store(train, repaying{first: x.Now[0].Key()})
 	return runs, x
 }
 

@@ -30,18 +30,14 @@ func (t *Tracker) Hold(lease *rqv1.Lease) {
 		before := types.NamespacedName{Namespace: lease.Namespace, Name: r.Lease}
 		t.continued[before] = true
 		for _, held := range t.Held {
-			if nameOf(held) == before {
+			if held.Key() == before {
 				t.Forget(held)
 			}
 		}
 	}
-	if !t.continued[nameOf(lease)] {
+	if !t.continued[lease.Key()] {
 		t.Held[lease.UID] = lease
 	}
-}
-
-func nameOf(lease *rqv1.Lease) types.NamespacedName {
-	return types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
 }
 
 // Forget takes note that a GPU lease is no longer open, without telling of it.
@@ -49,7 +45,7 @@ func (t *Tracker) Forget(lease *rqv1.Lease) { delete(t.Held, lease.UID) }
 
 // Saw takes note of a GPU lease as it is now, to tell of it if it has opened or closed.
 func (t *Tracker) Saw(lease *rqv1.Lease) {
-	if lease.Status.ClosureReason == rqv1.ClosedRepaid || t.continued[nameOf(lease)] { // told with the one that follows
+	if lease.Status.ClosureReason == rqv1.ClosedRepaid || t.continued[lease.Key()] { // told with the one that follows
 		t.Forget(lease)
 		return
 	}

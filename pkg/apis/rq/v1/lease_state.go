@@ -41,6 +41,11 @@ func (l *Lease) Relation() Relation {
 	return RelationSponsor
 }
 
+// Key returns the namespace and the name of the Lease.
+func (l *Lease) Key() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.Namespace, Name: l.Name}
+}
+
 // HeldSince returns the instant from which the pod has held the GPUs, also where others paid for it before.
 func (l *Lease) HeldSince() time.Time {
 	if l.Spec.Repaid != nil {
