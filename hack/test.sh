@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at packages that do many things at the same time, and at the one test that has many
-# ask the book at once. Packages that start control planes run one after the other; most of their tests wait for something
-# most of the time, so that six of them run at once whatever the number of processors: with more two cores have nothing left,
-# and what an API server answers in seconds comes too late for who waits for it. Fuzz targets run for seconds beyond their
-# seeds. Arguments go to every go test.
+# ask the book at once. Of packages that start control planes two run at a time; most of their tests wait for something most of
+# the time, so that four of each run at once whatever the number of processors: with more two cores have nothing left, and what
+# an API server answers in seconds comes too late for who waits for it. Fuzz targets run for seconds beyond their seeds.
+# Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
 # With PKG, packages or patterns, only their tests run, in the same way but without more histories and fuzzing; RUN is a regular
 # expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=1 -parallel=6)
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=2 -parallel=4)
+
+# real: of the packages that it reads, those that start control planes.
+real() { grep '/jobtree/test/' | grep -v '/jobtree/test/story' || true; }
+
+# step NAME: says what comes now, and when.
+step() { printf '\n-- %s (%dm%02ds)\n' "$1" $((SECONDS / 60)) $((SECONDS % 60)); }
 
 # unit PATTERNS -- FLAGS: runs the tests of packages without a control plane, some under the race detector. Those with property
 # tests are known by what their tests import.
@@ -36,26 +42,30 @@ export GORACE=atexit_sleep_ms=0 # else each package under the race detector rest
 if [[ -n ${PKG:-} ]]; then
   named=(${RUN:+-run "$RUN"})
   packages=$("$go" list $PKG)
-  without=$(grep -v '/jobtree/test/' <<<"$packages" || true)
-  with=$(grep '/jobtree/test/' <<<"$packages" || true)
+  with=$(real <<<"$packages")
+  without=$(grep -vxF "${with:-none}" <<<"$packages" || true)
   [[ -z $without ]] || unit $without -- "$@" "${named[@]}"
   [[ -z $with ]] || "$go" test "${scenarios[@]}" $with "$@" "${named[@]}"
   exit
 fi
-unit ./cmd/... ./pkg/... -- "$@"
+step 'unit and property tests, simulated stories'
+unit ./cmd/... ./pkg/... ./test/story/... -- "$@"
 "$go" test -race "$@" ./pkg/book -run '^TestManyAskAtOnce$'
-# A thousand histories of each kind.
+step 'a thousand histories of each kind'
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
+step 'fuzzing'
 GO=$go hack/fuzz.sh
 (cd tools/mutants && "$go" test ./... "$@")
+step 'scenarios on real control planes'
+with=$("$go" list ./test/... | real)
 if [[ ${RERUN:-} != 1 ]]; then
-  "$go" test "${scenarios[@]}" ./test/... "$@"
+  "$go" test "${scenarios[@]}" $with "$@"
   exit
 fi
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 "$go" run gotest.tools/gotestsum@v1.13.0 --format=pkgname-and-test-fails --rerun-fails=1 --rerun-fails-max-failures=3 \
-  --rerun-fails-run-root-test --rerun-fails-report="$report" --packages=./test/... -- "${scenarios[@]}" "$@" || failed=1
+  --rerun-fails-run-root-test --rerun-fails-report="$report" --packages="$with" -- "${scenarios[@]}" "$@" || failed=1
 if [[ -s $report ]]; then
   echo 'Scenarios that failed and ran once more:'
   cat "$report"
