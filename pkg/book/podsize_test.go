@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // unsized has a Run leave it to the fleet how many GPUs its pods have.
@@ -196,28 +197,33 @@ func TestThePodSizeThatIsPaid(t *testing.T) {
 	})
 }
 
-// A Run that is requeued keeps the size of its pods with its room, whoever comes to pay meanwhile: the room is for pods
-// of that size.
+// A Run that is requeued keeps the size of its pods with its room, whoever comes to pay meanwhile and whoever decides: the
+// room is for pods of that size.
 func TestARequeuedRunKeepsTheSizeOfItsPods(t *testing.T) {
-	tell(t, func(w *world) {
-		w.largeAndSmall()
-		w.payOn("a", "org:a", 16, "small")
-		w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
-		w.settle()
-		w.running("run0", "in pods of 4 on small nodes")
-		w.podsOfSize("run0", 4)
-		w.setBudget("a", "org:a", 16)
-		w.cordoned("n0", true)
-		w.cordoned("n1", true)
-		w.Lose(w.on("run0-0"))
-		w.rounds(6)
-		w.waits("run0", "for a small node")
-		w.podsOfSize("run0", 4)
-		w.addSmall("s4", 4)
-		w.settle()
-		w.running("run0", "where its room was kept")
-		w.podsOfSize("run0", 4)
-	})
+	for writes := range 19 {
+		t.Run(fmt.Sprint("dies after ", writes), func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.largeAndSmall()
+				w.payOn("a", "org:a", 16, "small")
+				w.submitWithSpares("run0", "org:a", 1, 2, 8, 0, unsized, checkpointed)
+				w.settle()
+				w.running("run0", "in pods of 4 on small nodes")
+				w.podsOfSize("run0", 4)
+				w.setBudget("a", "org:a", 16)
+				w.cordoned("n0", true)
+				w.cordoned("n1", true)
+				w.dies(writes, sim.All)
+				w.Lose(w.on("run0-0"))
+				w.rounds(12)
+				w.waits("run0", "for a small node")
+				w.podsOfSize("run0", 4)
+				w.addSmall("s4", 4)
+				w.settle()
+				w.running("run0", "where its room was kept")
+				w.podsOfSize("run0", 4)
+			})
+		})
+	}
 }
 
 // podsOfSize asserts how many GPUs the pods of a Run have.

@@ -151,9 +151,9 @@ func (z *shaper) resized(g *gang) bool {
 }
 
 // keepsSize reports whether a gang that is requeued keeps the size that its pods had: its room and money are kept for
-// pods of that size, with which it can start.
+// pods of that size, with which it can start. Its status says it where this process has not seen them.
 func (z *shaper) keepsSize(g *gang) bool {
-	return g.keepsRoom() && g.full.GPUsPerPod > 0 && !z.stunts(g)
+	return g.keepsRoom() && max(g.full.GPUsPerPod, int(g.run.Status.GPUsPerPod)) > 0 && !z.stunts(g)
 }
 
 // stunts reports whether the size of its pods keeps a gang from ever starting on the nodes that there are, or from
