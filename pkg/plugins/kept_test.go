@@ -18,7 +18,6 @@ import (
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	schedulingqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
 // listening is written a log to, and calls somebody with each line.
@@ -65,7 +64,6 @@ var quiet = logTo(func(string) {})
 func comesBack(t *testing.T, inner schedulingqueue.SchedulingQueue, known internalcache.Cache, pod *corev1.Pod,
 	by ...*corev1.Pod) (schedulingqueue.SchedulingQueue, *framework.QueuedPodInfo) {
 	t.Helper()
-	metrics.Register()
 	s := &scheduler.Scheduler{SchedulingQueue: inner, Cache: known}
 	keepPods(s, listerOf(t, by...))
 	s.SchedulingQueue.Add(t.Context(), pod)
