@@ -313,13 +313,8 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	switch {
 	case told != "":
-		first := slices.IndexFunc(waiting, g.asksForGPUs)
-		for i, pod := range waiting {
-			if i == max(first, 0) {
-				g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: told})
-			} else {
-				g.decide([]*corev1.Pod{pod}, book.Stranger{})
-			}
+		if err := g.tellAll(ctx, waiting, told); err != nil {
+			return 0, err
 		}
 		return g.rest(groupRest), g.report(ctx, o, nil, told)
 	case d.Spec == nil && d.Waits == "":

@@ -14,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // report has the object of a group say whether the group has been scheduled, if its kind does (R43): by the Run that
@@ -49,6 +51,22 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 		return fmt.Errorf("conditions of %s: %w", o.Key, err)
 	}
 	return nil
+}
+
+// tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which comes to one
+// and no further, and their condition the others (R43).
+func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string) error {
+	first := max(0, slices.IndexFunc(waiting, g.asksForGPUs))
+	var rest []*corev1.Pod
+	for i, pod := range waiting {
+		if i == first {
+			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		} else {
+			rest = append(rest, pod)
+		}
+	}
+	g.decide(rest, book.Stranger{})
+	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, lifecycle.NotServed(rest, why, g.clock.Now()))
 }
 
 // misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A

@@ -210,6 +210,21 @@ func TestPodsThatNameAGroup(t *testing.T) {
 	if got := g.book.Foreign(lost).Message; !strings.Contains(got, "does not exist in namespace ns") {
 		t.Errorf("the one without a group is told %q", got)
 	}
+	also := ofGang("lost-too")
+	also.Spec.SchedulingGroup.PodGroupName = ptr.To("elsewhere")
+	if _, err := g.kube.CoreV1().Pods("ns").Create(t.Context(), also, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	g.groups.note(also)
+	g.want("another of it has come", lost)
+	told, err := g.kube.CoreV1().Pods("ns").Get(t.Context(), also.Name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := told.Status.Conditions; len(c) != 1 || c[0].Reason != "NotServed" ||
+		!strings.Contains(c[0].Message, "does not exist in namespace ns") {
+		t.Errorf("another pod of that group has conditions %+v", c)
+	}
 }
 
 // ranked has a pod have the first rank of a Run.

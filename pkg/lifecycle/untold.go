@@ -47,16 +47,37 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		}
 		is := scheduledOf(pod)
 		ours := is.Reason == notFunded || is.Reason == notServed
-		switch rests := is.LastProbeTime.Add(wordRest).Sub(f.Now); {
-		case f.Shape == nil && !r.LacksMoney() && !ours, is.Status == corev1.ConditionTrue:
-		case is.Reason == reason && is.Message == r.Message:
-		case is.Reason == reason && rests > 0:
-			after = Soonest(after, rests)
-		default:
-			words = append(words, Word{Pod: pod, Reason: reason, Message: Shortened(r.Message, longestMessage)})
+		if f.Shape == nil && !r.LacksMoney() && !ours {
+			continue
 		}
+		word, rests := wordTo(pod, reason, r.Message, f.Now)
+		words, after = append(words, word...), Soonest(after, rests)
 	}
 	return words, after
+}
+
+// wordTo returns what a pod is told, none where it has been told so or has a place, and how long it is told nothing yet.
+func wordTo(pod *corev1.Pod, reason, message string, now time.Time) (words []Word, rests time.Duration) {
+	is := scheduledOf(pod)
+	message = Shortened(message, longestMessage)
+	rests = is.LastProbeTime.Add(wordRest).Sub(now)
+	switch {
+	case is.Status == corev1.ConditionTrue, is.Reason == reason && is.Message == message:
+		return nil, 0
+	case is.Reason == reason && rests > 0:
+		return nil, rests
+	}
+	return []Word{{Pod: pod, Reason: reason, Message: message}}, 0
+}
+
+// NotServed returns what pods are told of whose group is none that the scheduler could start, for a reason that no node
+// would mend (R43).
+func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
+	for _, pod := range pods {
+		word, _ := wordTo(pod, notServed, why, now)
+		words = append(words, word...)
+	}
+	return words
 }
 
 // reasonFor returns the reason that a refusal is told for.
