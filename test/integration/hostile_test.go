@@ -40,15 +40,19 @@ const bearable = 30 * time.Second
 // hostiles are the users of the attempts, by what they may do. The team's owner has a Budget of 8 GPUs that it does not
 // share.
 var hostiles = map[string]string{
-	"tenant":   "edit in the team's namespace, use of the team's owner",
-	"pupil":    "jobtree-researcher in the team's namespace, use of the team's owner",
-	"editor":   "edit in the team's namespace, use of no owner",
-	"pauper":   "edit in the team's namespace, use of an owner without a Budget",
-	"viewer":   "view in the team's namespace",
-	"chief":    "admin in the team's namespace",
-	"binder":   "as tenant, and may create bindings in the team's namespace",
-	"stranger": "has logged in, nothing else",
-	"root":     "every right, and is not the scheduler",
+	"tenant":    "edit in the team's namespace, use of the team's owner",
+	"pupil":     "jobtree-researcher in the team's namespace, use of the team's owner",
+	"editor":    "edit in the team's namespace, use of no owner",
+	"pauper":    "edit in the team's namespace, use of an owner without a Budget",
+	"viewer":    "view in the team's namespace",
+	"chief":     "admin in the team's namespace",
+	"binder":    "as tenant, and may create bindings in the team's namespace",
+	"stranger":  "has logged in, nothing else",
+	"treasurer": "jobtree-budget-admin",
+	"auditor":   "jobtree-auditor",
+	"onlooker":  "jobtree-fleet-reader, jobtree-reservation-reader and jobtree-budget-reader",
+	"braker":    "jobtree-cuts-admin in the scheduler's namespace",
+	"root":      "every right, and is not the scheduler",
 }
 
 // hostile is a team's site with users who mean no good, and a neighbour with a Budget of 8 GPUs of its own.
@@ -171,7 +175,7 @@ func (h *hostile) judge(t *testing.T, a attempt) {
 // fill puts the site's names into a text.
 func (h *hostile) fill(text string) string {
 	return strings.NewReplacer("$TEAM", string(h.of("team")), "$NEXT", string(h.of("next")), "$ORG", string(h.owner),
-		"$NS", h.namespace,
+		"$NS", h.namespace, "$THEIRS", h.groupRun("", "Group", "theirs"),
 		"$FLAVOR", h.flavor, "$NODE", h.namespace+"-d0-0").Replace(text)
 }
 
@@ -191,7 +195,7 @@ func TestHostileList(t *testing.T) {
 	}
 	out.WriteString("\n| | user | attempt | outcome |\n|---|---|---|---|\n")
 	escape := strings.NewReplacer("|", "\\|", "\n", " ")
-	for i, a := range slices.Concat(refusedAttempts(), harmlessAttempts()) {
+	for i, a := range slices.Concat(refusedAttempts(), harmlessAttempts(), foreignAttempts()) {
 		outcome := "harmless: " + a.harmless
 		if len(a.refused) > 0 {
 			outcome = "refused: " + strings.Join(a.refused, " … ")
