@@ -32,7 +32,7 @@ func (b *Book) Check(run types.UID) *Check {
 	}
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
-			c.Places = append(c.Places, Place{m.pod, m.node})
+			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part.Index)
 		}
 	}
 	for uid, h := range b.seats.waitedFor {
@@ -48,6 +48,7 @@ func (b *Book) Check(run types.UID) *Check {
 		}
 	}
 	slices.Sort(c.Serving)
+	c.Spots = b.spotsOf(g, c)
 	for _, name := range c.Serving {
 		left := g.excluded[name] != "" || g.check.shunned[name] != ""
 		if !left && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
@@ -141,9 +142,20 @@ func (p *placement) stand(places []Place) bool {
 	})
 }
 
-// refute takes a start back.
+// refute takes a start back. What nodes say for where the others are is no fact about them where these can be elsewhere.
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
+	lays := len(asked.Spread) > 0 && g.check.spread == nil
+	g.check.spread = nil
+	if lays {
+		g.check.lay(asked)
+	}
 	for _, t := range g.check.learn(asked, turned) {
+		if t.Skewed {
+			g.check.skew(t.Node)
+		}
+		if t.Skewed && lays {
+			continue
+		}
 		if most := x.mostBut(g, t); most >= 0 {
 			if g.check.upTo == nil {
 				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}

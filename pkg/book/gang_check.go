@@ -34,6 +34,12 @@ type Check struct {
 	Accepted, Tries int
 	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
 	Unsure bool
+	// Spots are the nodes over which a start may spread its pods, by name; nil where no rule has them spread. Spread is on
+	// which of them the rules would have the pods of Places, if not there: whoever asks arranges that.
+	Spots  map[string]Spot
+	Spread []string
+	// ranks are those of Places.
+	ranks []int
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -50,8 +56,8 @@ type Turning struct {
 	Node, Why string
 	Most      int
 	// Shared says that it did for what others of the gang would have bound elsewhere that the pod uses too, such as a
-	// volume.
-	Shared bool
+	// volume, and Skewed for how many pods are on nodes that are like it.
+	Shared, Skewed bool
 }
 
 // checking is what a gang has been told by other scheduling rules that were asked.
@@ -67,6 +73,12 @@ type checking struct {
 	until         time.Time
 	seen          int64
 	tries         int
+	// spread is where the ranks are to be for the next plan of a start, so that the rules by which they are spread accept
+	// them, and spots are all nodes that were looked at for it; nil where they have not been asked.
+	spread map[int]string
+	spots  []string
+	// skewed are the nodes that turned down a start for where the others are.
+	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
 	reaches []reach
 	// fails is how often a start has been tried again in vain since the rules last accepted one, or nodes that turned it

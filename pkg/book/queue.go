@@ -50,6 +50,8 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return "", nil
 	case state == gangClearing:
 		return whileLeaving, nil
+	case m.gang.awaitsTurn(m):
+		return waitsItsTurn, nil
 	case m.stage >= assigned:
 		return "", nil
 	case state < gangQueued:

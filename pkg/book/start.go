@@ -86,6 +86,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = cmp.Or(belated, spare)
 	}
 	if refusal != nil {
+		g.check.spread = nil
 		refusal.Grow = !refusal.Spare && !refusal.Belated && g.grows()
 		x.waiting.refuse(g, refusal)
 		return
@@ -157,7 +158,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		defer x.paySeats(g, seated, now)()
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
-	x.take(g, pod, seated, assignments, now)
+	x.take(g, pod, seated, g.check.inOrder(assignments), now)
 	return nil
 }
 

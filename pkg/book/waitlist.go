@@ -231,8 +231,10 @@ func (w *waitlist) passOn(g *gang) {
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
 	before := len(g.check.upTo) + len(g.excluded)
-	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return all || w.left[node].since(g) })
-	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return all || w.left[node].since(g) })
+	elsewhere := len(g.check.skewed) > 0 && w.leftSince(g)
+	free := func(node string) bool { return all || w.left[node].since(g) || elsewhere && g.check.skewed[node] }
+	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return free(node) })
+	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return free(node) })
 	if all {
 		g.check.reaches = nil
 	}
@@ -240,6 +242,17 @@ func (w *waitlist) pardon(g *gang) {
 		g.check.fails = 0
 	}
 	maps.DeleteFunc(g.excluded, func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
+}
+
+// leftSince reports whether a pod has left any node since a gang was tried last: who must be spread over nodes may then
+// be on others.
+func (w *waitlist) leftSince(g *gang) bool {
+	for _, at := range w.left {
+		if at.since(g) {
+			return true
+		}
+	}
+	return false
 }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the

@@ -109,6 +109,9 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 	if round == 1 && a.sure && len(v.turned) > 0 && v.oneKind(check.Places[0].Pod) {
 		v.lookAround(ctx, check)
 	}
+	if a.sure && check.Spots != nil && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed }) {
+		check.Spread = v.arrange(ctx, check)
+	}
 	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
 	return a
 }
@@ -165,7 +168,7 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 func (v *verifier) giveUp(places []book.Place, why string) {
 	for i, place := range places {
 		if i == 0 || v.seats {
-			v.turn(place, why, false)
+			v.turn(book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why})
 		}
 	}
 }
@@ -201,9 +204,10 @@ func (v *verifier) lookAround(ctx context.Context, check *book.Check) {
 			on.state = k.state.Clone()
 			v.empty(ctx, on, info)
 		}
-		if why, sure := on.turnsDown(ctx, v.plugins, info); sure && why != "" && on.rule != names.NodeResourcesFit {
+		why, sure := on.turnsDown(ctx, v.plugins, info)
+		if sure && why != "" && on.rule != names.NodeResourcesFit && on.rule != names.PodTopologySpread {
 			v.turned = slices.DeleteFunc(v.turned, func(t book.Turning) bool { return t.Node == name && t.Shared })
-			v.turn(book.Place{Pod: k.pod, Node: name}, why, false) // wherever what it shares is bound
+			v.turn(book.Turning{Pod: k.pod.UID, Node: name, Why: why}) // wherever what it shares is bound
 		}
 	}
 }
@@ -267,7 +271,8 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 			return false
 		case why != "":
 			shared := k.rule == names.VolumeBinding && v.sharesUnbound(place.Pod)
-			v.turn(place, why, shared)
+			v.turn(book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Shared: shared,
+				Skewed: k.rule == names.PodTopologySpread})
 			v.bindsElsewhere(ctx, check, k, shared)
 			return true
 		}
@@ -292,18 +297,16 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 
 // turn notes that a node turns a pod down after those that it has accepted, perhaps for what they share: the first, or
 // each that is to take the place of a spare.
-func (v *verifier) turn(place book.Place, why string, shared bool) {
-	node := place.Node
-	if !v.seats && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Node == node }) {
+func (v *verifier) turn(t book.Turning) {
+	if !v.seats && slices.ContainsFunc(v.turned, func(o book.Turning) bool { return o.Node == t.Node }) {
 		return
 	}
-	most := 0
 	for _, other := range v.accepted {
-		if other.Node == node {
-			most++
+		if other.Node == t.Node {
+			t.Most++
 		}
 	}
-	v.turned = append(v.turned, book.Turning{Pod: place.Pod.UID, Node: node, Why: why, Most: most, Shared: shared})
+	v.turned = append(v.turned, t)
 }
 
 // mostRounds is how often it is decided in one cycle who is cut for a gang, without the nodes that have turned its pods

@@ -20,7 +20,6 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
-	"k8s.io/kubernetes/pkg/scheduler/metrics"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -58,7 +57,6 @@ func (j judged) framework(t testing.TB, snapshot *cache.Snapshot) framework.Fram
 	profile.Plugins = &config.Plugins{PreFilter: only, Filter: only, Reserve: reserve,
 		QueueSort: config.PluginSet{Enabled: []config.Plugin{{Name: names.PrioritySort}}},
 		Bind:      config.PluginSet{Enabled: []config.Plugin{{Name: names.DefaultBinder}}}}
-	metrics.Register()
 	kube := fake.NewClientset(j.stored...)
 	shared := informers.NewSharedInformerFactory(kube, 0)
 	f, err := frameworkruntime.NewFramework(t.Context(), plugins.NewInTreeRegistry(), &profile,

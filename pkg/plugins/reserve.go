@@ -85,7 +85,7 @@ func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kin
 			continue
 		}
 		if why, sure := by.turnsDown(ctx, v.plugins, info); sure && why != "" && by.rule == rule {
-			v.turn(book.Place{Pod: k.pod, Node: name}, why, unbound)
+			v.turn(book.Turning{Pod: k.pod.UID, Node: name, Why: why, Shared: unbound})
 		}
 	}
 }

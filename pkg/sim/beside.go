@@ -78,6 +78,9 @@ func (c *Cluster) turnsDown(pod *corev1.Pod, node string) string {
 	if why := c.rejects(pod, node); why != "" {
 		return why
 	}
+	if c.skewed(pod, node, nil, nil) {
+		return unevenly
+	}
 	if c.beside(pod, node, nil, 0) {
 		return "node(s) didn't match pod anti-affinity rules"
 	}

@@ -37,6 +37,9 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 			return node, refusal, false
 		}
 		turned, sure := c.judge(check)
+		if slices.ContainsFunc(turned, func(t book.Turning) bool { return t.Skewed }) {
+			check.Spread = c.spread(check)
+		}
 		c.meanwhile()
 		accepted = sure && len(turned) == 0
 		b.Conclude(check, turned, !sure, c.Now)
@@ -96,14 +99,9 @@ func (c *Cluster) meanwhile() {
 func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 	c.Asked++
 	sure = true
-	leaves, accepted, coming := map[types.UID]bool{}, map[string]int{}, ""
-	for _, pods := range check.Leaving {
-		for _, uid := range pods {
-			leaves[uid] = true
-		}
-	}
+	leaves, accepted, coming := leaving(check), map[string]int{}, ""
 	for _, place := range check.Places {
-		why := c.rejects(place.Pod, place.Node)
+		why, skewed := c.rejects(place.Pod, place.Node), false
 		switch {
 		case !sure && !check.Seats:
 			return turned, false
@@ -121,12 +119,16 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 				return turned, sure
 			}
 		}
+		if why == "" && c.skewed(place.Pod, place.Node, leaves, accepted) {
+			why, skewed = unevenly, true
+		}
 		if why == "" {
 			accepted[place.Node]++
 			coming = c.comesTo(place, coming, check)
 			continue
 		}
-		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node]})
+		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node],
+			Skewed: skewed})
 	}
 	return turned, sure
 }
@@ -162,15 +164,31 @@ func (c *Cluster) beside(pod *corev1.Pod, node string, leaves map[types.UID]bool
 	if pod.Spec.Affinity == nil || pod.Spec.Affinity.PodAntiAffinity == nil {
 		return false
 	}
-	for uid, other := range c.Pods {
-		_, binds := c.Binding[uid]
-		on := other.Spec.NodeName == node || (binds || c.Waiting.Has(uid)) && c.Book.Assigned(uid) == node
-		if uid != pod.UID && on && !rank.Ended(other) && !leaves[uid] &&
-			other.Labels[rqv1.LabelRun] == pod.Labels[rqv1.LabelRun] {
+	for _, other := range c.fellows(pod, leaves) {
+		if c.on(other) == node {
 			coming++
 		}
 	}
 	return coming > 0
+}
+
+// fellows returns the other pods of a pod's Run that are on nodes, or are about to be, without some that leave.
+func (c *Cluster) fellows(pod *corev1.Pod, leaves map[types.UID]bool) (out []*corev1.Pod) {
+	for uid, other := range c.Pods {
+		if uid != pod.UID && c.on(other) != "" && !rank.Ended(other) && !leaves[uid] &&
+			other.Labels[rqv1.LabelRun] == pod.Labels[rqv1.LabelRun] {
+			out = append(out, other)
+		}
+	}
+	return out
+}
+
+// on returns the node that a pod is on, or is about to be; empty where it is on none.
+func (c *Cluster) on(pod *corev1.Pod) string {
+	if _, binds := c.Binding[pod.UID]; pod.Spec.NodeName == "" && (binds || c.Waiting.Has(pod.UID)) {
+		return c.Book.Assigned(pod.UID)
+	}
+	return pod.Spec.NodeName
 }
 
 // unknown is what is told of a node of which it cannot be found out whether it accepts a pod.

@@ -3,10 +3,14 @@ package integration
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,6 +83,39 @@ func (s *site) seen(run string) error {
 		}
 		return errors.New("no pod has condition DisruptionTarget with reason DeletionByJobtree")
 	})
+}
+
+// TestAJobIsSpread: pods of a Job that must be spread evenly over nodes or domains, more to each than one, start so.
+func TestAJobIsSpread(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, liveCluster(t), 2, 2, 64)
+	s.spends()
+	for name, c := range map[string]struct {
+		key  string
+		pods int32
+		want []int
+	}{
+		"nodes":   {key: corev1.LabelHostname, pods: 7, want: []int{1, 2, 2, 2}},
+		"domains": {key: "fabric.domain", pods: 6, want: []int{3, 3}},
+	} {
+		s.job(name, c.pods, 1, func(job *batchv1.Job) {
+			job.Spec.Template.Labels = map[string]string{"app": name}
+			job.Spec.Template.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1,
+				TopologyKey: c.key, WhenUnsatisfiable: corev1.DoNotSchedule,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: job.Spec.Template.Labels}}}
+		})
+		run := s.groupRun("batch", "Job", name)
+		s.await(run, rqv1.RunRunning, fmt.Sprintf("bound %d GPUs", c.pods))
+		on := map[string]int{}
+		for node, pods := range s.nodesOf(run) {
+			if c.key == "fabric.domain" {
+				node = node[:strings.LastIndex(node, "-")]
+			}
+			on[node] += pods
+		}
+		same(t, "pods by "+name, c.want, slices.Sorted(maps.Values(on)))
+	}
+	s.settled()
 }
 
 // TestAJobHasSpares: by annotation a spare stands by for a Job, and takes a lost rank's place.

@@ -41,6 +41,7 @@ var sampled = []string{
 	"shards-fill-and-swap", "shards-left-alone", "shards-with-their-node",
 	"run-starts", "run-completes", "run-fails", "ranks-know-who-they-are", "narrower-start", "grow-and-shrink",
 	"terminating-pods-hold-gpus", "suspended-before-it-starts",
+	"spread-over-domains", "spread-over-domains-and-nodes",
 	"refused-huge", "refused-unknown-owner", "refused-outside-a-window",
 	"nodes-that-are-not-used", "pods-of-the-nodes-that-came", "queue-of-one-owner",
 	"woken-by-a-lease", "woken-by-a-node", "woken-by-a-budget", "woken-by-a-payer", "woken-by-an-uncordoned-node",

@@ -1,0 +1,96 @@
+package plugins
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
+
+	"github.com/davidlangworthy/jobtree/pkg/book"
+)
+
+// spreadPod is a rank whose pods are spread over nodes by a label.
+func spreadPod(gpus string, keys ...string) *corev1.Pod {
+	pod := rankPod("rank", gpus, "1", false)
+	pod.Labels["app"] = "train"
+	for _, key := range keys {
+		pod.Spec.TopologySpreadConstraints = append(pod.Spec.TopologySpreadConstraints, corev1.TopologySpreadConstraint{
+			MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule,
+			LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}})
+	}
+	return pod
+}
+
+// TestArrange has kube-scheduler's own plugin say where pods that are to be spread may go, more than one to each node
+// or zone, and then accept them there.
+func TestArrange(t *testing.T) {
+	const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
+	like := other("like", "b0", "4", "1")
+	like.Labels["app"] = "train"
+	for name, c := range map[string]struct {
+		zones   string // nodes, each by its zone and number
+		pod     *corev1.Pod
+		pods    int
+		there   []*corev1.Pod
+		domains bool // each zone is one that the gang may not leave
+		want    string
+	}{
+		"two zones":               {zones: "a0 a1 b0 b1", pod: spreadPod("1", zone), pods: 4, want: "a0 b0 a0 b0"},
+		"two zones of full nodes": {zones: "a0 a1 b0 b1", pod: spreadPod("8", zone), pods: 4, want: "a0 b0 a1 b1"},
+		"nodes":                   {zones: "a0 a1 b0", pod: spreadPod("2", host), pods: 4, want: "a0 a1 b0 a0"},
+		"zones and nodes":         {zones: "a0 a1 b0 b1", pod: spreadPod("1", zone, host), pods: 5, want: "a0 b0 a1 b1 a0"},
+		"some are there": {zones: "a0 a1 b0 b1", pod: spreadPod("1", zone), pods: 3, there: []*corev1.Pod{like},
+			want: "a0 b0 a0"},
+		"a zone without room": {zones: "a0 b0 c0", pod: spreadPod("8", zone), pods: 3,
+			there: []*corev1.Pod{other("full", "c0", "8", "1")}},
+		"one domain alone": {zones: "a0 b0", pod: spreadPod("1", zone), pods: 3, domains: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := &book.Check{Spots: map[string]book.Spot{}}
+			var nodes []*corev1.Node
+			for _, name := range strings.Fields(c.zones) {
+				node := cpuNode(name)
+				node.Labels[zone] = name[:1]
+				nodes = append(nodes, node)
+				spot := book.Spot{Pods: int(8 / gpusOf(c.pod)), Labels: node.Labels}
+				if c.domains {
+					spot.Domain = name[:1]
+				}
+				check.Spots[name] = spot
+			}
+			for i := range c.pods {
+				pod := c.pod.DeepCopy()
+				pod.Name, pod.UID = fmt.Sprint("rank", i), types.UID(fmt.Sprint("rank", i))
+				check.Places = append(check.Places, book.Place{Pod: pod, Node: "a0"})
+			}
+			snapshot := cache.NewSnapshot(c.there, nodes)
+			before := contents(t, snapshot)
+			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+				over: never}
+			got := v.arrange(t.Context(), check)
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(before, contents(t, snapshot)); diff != "" {
+				t.Errorf("the snapshot is not what it was:\n%s", diff)
+			}
+			for i, node := range got {
+				check.Places[i].Node = node
+			}
+			if len(got) > 0 && (!v.verify(t.Context(), check) || len(v.turned) > 0) {
+				t.Errorf("turned down: %+v", v.turned)
+			}
+		})
+	}
+}
+
+// gpusOf is how many GPUs a pod asks for.
+func gpusOf(pod *corev1.Pod) int64 {
+	gpus := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
+	return gpus.Value()
+}
