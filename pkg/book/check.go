@@ -142,7 +142,8 @@ func (p *placement) stand(places []Place) bool {
 	})
 }
 
-// refute takes a start back. What nodes say for where the others are is no fact about them where these can be elsewhere.
+// refute takes a start back. What a node says for where the others are is no fact about it where these can be
+// elsewhere.
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	lays := len(asked.Spread) > 0 && g.check.spread == nil
 	g.check.spread = nil

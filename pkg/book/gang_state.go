@@ -78,5 +78,5 @@ const (
 	waitsForMoney  = "waiting for a Budget that can pay"
 	waitsForIdle   = "waiting for idle GPUs"
 	waitsForPlan   = "waiting for the gang to be planned"
-	waitsItsTurn   = "waiting for the ranks before it, since the Run's pods are to be spread over nodes one after the other"
+	waitsItsTurn   = "waiting for the ranks before it: pods that must be spread over nodes come one after the other"
 )

@@ -197,8 +197,8 @@ func TestThePodSizeThatIsPaid(t *testing.T) {
 	})
 }
 
-// A Run that is requeued keeps the size of its pods with its room, whoever comes to pay meanwhile and whoever decides: the
-// room is for pods of that size.
+// A Run that is requeued keeps the size of its pods with its room, whoever comes to pay meanwhile and whoever decides:
+// the room is for pods of that size.
 func TestARequeuedRunKeepsTheSizeOfItsPods(t *testing.T) {
 	for writes := range 19 {
 		t.Run(fmt.Sprint("dies after ", writes), func(t *testing.T) {

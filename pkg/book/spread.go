@@ -222,6 +222,17 @@ func (c *checking) skew(node string) {
 	c.skewed[node] = true
 }
 
+// leftSince reports whether a pod has left any node since a gang was tried last: who must be spread over nodes may then
+// be on others.
+func (w *waitlist) leftSince(g *gang) bool {
+	for _, at := range w.left {
+		if at.since(g) {
+			return true
+		}
+	}
+	return false
+}
+
 // mostOn returns how many pods nodes take at most: as many as are to be there where the pods are spread, else by what
 // nodes have said.
 func (c *checking) mostOn() map[string]int {

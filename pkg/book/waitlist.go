@@ -244,17 +244,6 @@ func (w *waitlist) pardon(g *gang) {
 	maps.DeleteFunc(g.excluded, func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
 }
 
-// leftSince reports whether a pod has left any node since a gang was tried last: who must be spread over nodes may then
-// be on others.
-func (w *waitlist) leftSince(g *gang) bool {
-	for _, at := range w.left {
-		if at.since(g) {
-			return true
-		}
-	}
-	return false
-}
-
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the
 // Run controller.
 func (w *waitlist) wake(g *gang) {

@@ -53,8 +53,8 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
-// tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which comes to one
-// and no further, and their condition the others (R43).
+// tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
+// further, and their condition the others (R43).
 func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string) error {
 	first := max(0, slices.IndexFunc(waiting, g.asksForGPUs))
 	var rest []*corev1.Pod

@@ -56,7 +56,8 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 	return words, after
 }
 
-// wordTo returns what a pod is told, none where it has been told so or has a place, and how long it is told nothing yet.
+// wordTo returns what a pod is told, none where it has been told so or has a place, and how long it is told nothing
+// yet.
 func wordTo(pod *corev1.Pod, reason, message string, now time.Time) (words []Word, rests time.Duration) {
 	is := scheduledOf(pod)
 	message = Shortened(message, longestMessage)

@@ -134,17 +134,9 @@ type verifier struct {
 // verify asks about the places of a gang on the snapshot as it will be: with those gone who are to leave, and each of
 // the gang's pods on its node before the next is looked at. It returns false if it could not find out.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
-	if err := v.snapshot.StartMutations(); err != nil {
-		v.giveUp(check.Places, unsure)
-		return false
-	}
-	defer func() {
-		if err := v.snapshot.EndMutations(); err != nil {
-			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
-		}
-	}()
-	defer v.unreserve(ctx)
-	if !v.leave(ctx, check.Leaving) {
+	restore, ok := v.without(ctx, check.Leaving)
+	defer restore()
+	if !ok {
 		v.giveUp(check.Places, unsure)
 		return false
 	}
@@ -162,6 +154,19 @@ func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 		}
 	}
 	return true
+}
+
+// without has the snapshot be as it will be once some pods are gone, until what it returns is called; not if it cannot.
+func (v *verifier) without(ctx context.Context, leaving map[string][]types.UID) (restore func(), ok bool) {
+	if v.snapshot.StartMutations() != nil {
+		return func() {}, false
+	}
+	return func() {
+		v.unreserve(ctx)
+		if err := v.snapshot.EndMutations(); err != nil {
+			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
+		}
+	}, v.leave(ctx, leaving)
 }
 
 // giveUp notes that nothing can be found out about some places. No spare makes room for a rank that may not come.

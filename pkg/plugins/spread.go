@@ -3,7 +3,6 @@ package plugins
 import (
 	"context"
 
-	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -14,16 +13,9 @@ import (
 // after the other. It returns nil where that comes to nothing.
 func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 	anew := &verifier{plugins: v.plugins, snapshot: v.snapshot, knows: v.knows, over: v.over}
-	if err := anew.snapshot.StartMutations(); err != nil {
-		return nil
-	}
-	defer func() {
-		if err := anew.snapshot.EndMutations(); err != nil {
-			klog.FromContext(ctx).Error(err, "the scheduler's snapshot is not what it was")
-		}
-	}()
-	defer anew.unreserve(ctx)
-	if !anew.leave(ctx, check.Leaving) {
+	restore, ok := anew.without(ctx, check.Leaving)
+	defer restore()
+	if !ok {
 		return nil
 	}
 	return check.Arrange(func(place book.Place) book.Verdict {
