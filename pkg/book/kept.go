@@ -87,7 +87,8 @@ func (k *keptRooms) lend(g *gang) (back func()) {
 	}
 }
 
-// lendPlace has what is kept of one place of a requeued gang be free. The rank whose it was may have its payer.
+// lendPlace has what is kept of one place of a requeued gang be free. The rank whose it was may have its payer, as long
+// as the gang's time is not over: from then on what others are owed comes first.
 func (k *keptRooms) lendPlace(g *gang, p *place) {
 	charge, paid := g.lent.Void(charged(p.pod))
 	if paid {
@@ -96,7 +97,7 @@ func (k *keptRooms) lendPlace(g *gang, p *place) {
 	if h := k.seats.held[p.pod]; p.kept && h != nil {
 		g.lent.Give(p.node, p.gpus, h.beside)
 	}
-	if p.index != anyRank && paid {
+	if p.index != anyRank && paid && !g.requeue.lapsed {
 		g.keptBy(p.index, charge)
 	}
 }

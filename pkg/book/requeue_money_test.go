@@ -220,3 +220,41 @@ func lateFirst(r *rqv1.RunSpec) {
 	theirs(r)
 	r.Pods.Late, r.Pods.First = true, 1
 }
+
+// The time of a requeued Run is over, and its status does not say so yet: what has paid for it is kept from it, as from
+// any other, for whoever comes before it and has a date (R18, R22).
+func TestARequeuedRunWhoseTimeIsOverLeavesItsMoneyToWhoComesFirst(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 4)
+		s.setBudget("a", "org:a", 24)
+		s.setBudget("b", "org:b", 16)
+		s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, checkpointed)
+		s.submit("holder", "org:b", 1, 1, 8)
+		s.submit("other", "org:b", 1, 1, 8)
+		s.work()
+		s.submit("first", "org:a", 1, 3, 8)
+		s.work()
+		s.during(time.Second)
+		s.Lose(s.on("run1-0"))
+		s.work()
+		s.waits("run1", "on one node")
+		if p := s.Book.Prospect(s.Runs["first"].UID).Promise; p == nil || !p.Cuts {
+			s.t.Fatalf("first is promised %+v\n%s", p, s.story())
+		}
+		s.during(gangDeadline)
+		s.Book.Lapse(s.Now)
+		if !s.Book.Prospect(s.Runs["run1"].UID).RoomLapsed {
+			s.t.Fatalf("the room of run1 is kept\n%s", s.story())
+		}
+		s.finish("other")
+		for range 3 {
+			s.reconcile("other")
+			s.Act()
+		}
+		for _, uid := range s.SortedPods() {
+			s.cycle(uid)
+		}
+		s.work()
+		s.isRefused("run1", "reserved for Run ns/first")
+	})
+}
