@@ -199,6 +199,12 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 			r.Leases = append(r.Leases, d.seats.leaseOf(m.pod).String())
 		}
 	}
+	for i := range g.vacant {
+		if h := d.seats.roomOf(&g.vacant[i]); h != nil {
+			r.Holds = append(r.Holds, h.all())
+			r.Leases = append(r.Leases, charged(g.vacant[i].pod))
+		}
+	}
 	return r
 }
 

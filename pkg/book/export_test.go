@@ -176,7 +176,8 @@ func (b *Book) Needless(run types.UID) []string {
 			freed := slices.DeleteFunc(b.turns.victims(&Activation{At: g.activation.At, Cuts: cuts}), func(pod types.UID) bool {
 				m := b.roster.members[pod]
 				others := slices.ContainsFunc(b.seats.held[pod].awaitedBy, func(other *gang) bool { return other != g })
-				return at >= 0 && (m == nil || m.leaving || m.surplus() || others) // it goes anyway
+				gone := m == nil && !b.seats.held[pod].vacant
+				return at >= 0 && (gone || m != nil && (m.leaving || m.surplus()) || others) // it goes anyway
 			})
 			for _, pod := range freed {
 				h := b.seats.held[pod]

@@ -134,7 +134,7 @@ func (k *keptRooms) keepRoom(m *member) {
 		index = anyRank
 	}
 	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
-	v := vacancy{pod: m.pod.UID, index: index}
+	v := vacancy{pod: m.pod.UID, index: index, since: k.seats.heldSince(m)}
 	if run := m.gang.run; index != anyRank && run.Spec.Theirs() && k.nodes.stands(m.node) && !m.gang.hasOwn(index) {
 		v.node, v.payer, v.own = m.node, m.payer, true // the rank goes on where it was (R42)
 	}

@@ -147,7 +147,7 @@ func (p *placement) claimSeat(m *member) {
 		h.beside = g.demand.Beside // its pod may be gone
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
-		payer: g.paysForSeat(m.part, r, spare), asks: asks})
+		payer: g.paysForSeat(m.part, r, spare), asks: asks, since: spare.held})
 	p.waiting.file(g)
 	if !asks {
 		p.reclaim(r.Node, rqv1.ClosedReclaimedBySpare, nil) // they leave while the ledger follows

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -34,10 +36,10 @@ type tenant struct {
 	active, spares          []occupant // by index
 }
 
-// occupant is a pod of a tenant.
+// occupant is a pod of a tenant, or the room of one that is gone, which is kept for its rank.
 type occupant struct {
 	resolver.Holding
-	index  int
+	index  int // of its rank; anyRank for a room that any rank may take
 	domain string
 	since  time.Time
 	// stays says that nothing is to be had by cutting it, and beyond that it takes no part at the width that its Run has.
@@ -64,6 +66,7 @@ func (i *candidates) tenants(g *gang, now time.Time) *tenants {
 		if _, runs := other.startedAt(); runs || other.starts() {
 			t := i.tenant(other, g, now)
 			t.active, memory = i.occupants(memory, other, &other.active, now)
+			t.active = i.withRooms(t.active, other)
 			t.spares, memory = i.occupants(memory, other, &other.spares, now)
 			out.all = append(out.all, t)
 		}
@@ -101,6 +104,27 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 		out = append(out, o)
 	}
 	return out[:len(out):len(out)], out[len(out):]
+}
+
+// withRooms adds to the ranks of a gang the rooms that are kept for them: those are others' when it ends, or goes on
+// without these ranks.
+func (i *candidates) withRooms(active []occupant, g *gang) []occupant {
+	var rooms []occupant
+	for at := range g.vacant {
+		v := &g.vacant[at]
+		if h := i.seats.roomOf(v); h != nil {
+			rooms = append(rooms, occupant{Holding: h.all(), index: v.index, domain: i.fleet.DomainOf(h.node),
+				since: v.since, stays: len(h.awaitedBy) > 0, borrowed: v.payer.relation == rqv1.RelationSponsor})
+		}
+	}
+	if rooms == nil {
+		return active
+	}
+	rooms = append(rooms, active...)
+	slices.SortStableFunc(rooms, func(x, y occupant) int {
+		return cmp.Or(cmp.Compare(x.index, y.index), strings.Compare(x.Node, y.Node))
+	})
+	return rooms
 }
 
 // at returns the Runs that hold GPUs in some fabric domains and may be cut at an instant: those that run and have not
@@ -204,7 +228,7 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 		}
 		out.Steps = append(out.Steps, s)
 	}
-	for _, o := range t.between(0, width) {
+	for _, o := range t.between(anyRank, width) {
 		if cuttable(&o) {
 			out.Rest = append(out.Rest, o.Holding)
 			out.Ticket = out.Ticket || t.draws && inside(o)

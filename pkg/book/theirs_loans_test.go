@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func (s *storm) keepsItsOwn(ranks ...int) {
 	}
 	for name, r := range s.Reservations {
 		for _, cut := range r.Status.Cuts {
-			if cut.Run.Name == "run00" && cut.Action == rqv1.CutReturn && name != "run1-r0" {
+			if cut.Run.Name == "run00" && cut.Action == rqv1.CutReturn && *cut.Width <= int32(8*slices.Max(ranks)) {
 				s.t.Errorf("%s takes its own as a loan: %+v", name, r.Status.Cuts)
 			}
 		}
@@ -69,7 +70,7 @@ func TestASecondLoanIsNotItsOwn(t *testing.T) {
 }
 
 // TestALostRankIsNoneThatIsGivenUp: a rank that is lost, whose place is kept, is none of those that the group is to be
-// without.
+// without. It is on loan, since the group has its own two pods besides, and so its place is what is given back.
 func TestALostRankIsNoneThatIsGivenUp(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.lendsFromBelow(4)
@@ -77,6 +78,7 @@ func TestALostRankIsNoneThatIsGivenUp(t *testing.T) {
 		s.work()
 		s.submit("run2", "org:b", 1, 1, 8)
 		s.passes(2 * noticePeriod)
+		s.running("run2", "although what is kept for the lost rank is on loan")
 		s.keepsItsOwn(1, 2)
 	})
 }

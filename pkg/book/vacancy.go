@@ -22,12 +22,23 @@ type vacancy struct {
 	asks bool
 	// own says that the room is what the rank held itself, until its pod died.
 	own bool
+	// since is when its Run has it since, as far as anybody knows.
+	since time.Time
 }
 
 // seat reports whether the room is a spare's, or the rank's own, that one rank takes over as it is.
 func (v *vacancy) seat() bool { return v.node != "" }
 
 const anyRank = -1
+
+// roomOf returns what a vacancy keeps on a node; nil where that is nothing, or a spare stands by there that holds it.
+func (s *seating) roomOf(v *vacancy) *holding {
+	h, m := s.held[v.pod], s.roster.members[v.pod]
+	if h == nil || !h.vacant || h.gpus == 0 || m != nil && m.placed() {
+		return nil
+	}
+	return h
+}
 
 // from returns a test for what is kept for ranks from an index on.
 func from(index int) func(*vacancy) bool { return func(v *vacancy) bool { return v.index >= index } }

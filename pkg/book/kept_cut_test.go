@@ -1,0 +1,68 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// losesRank has a group of others hold two of three nodes, and another Run the third, all of them for good. It loses a
+// pod just before run1 may have others cut for two nodes: the pod's place is kept for the next one.
+func (s *storm) losesRank() {
+	s.fleet("d0", 3)
+	s.setBudget("a", "org:a", 16)
+	s.setBudget("b", "org:b", 16)
+	s.setBudget("c", "org:c", 8)
+	s.submitWithSpares("run00", "org:a", 1, 2, 8, 0, theirs)
+	s.submit("small", "org:c", 1, 1, 8)
+	s.work()
+	s.during(time.Minute)
+	s.submit("run1", "org:b", 1, 2, 8)
+	s.work()
+	s.during(reservationLead - gangDeadline/2)
+	s.leaves("run00", 1)
+	s.work()
+	s.running("run00", "although its other pod is there")
+}
+
+// Who is cut gives up what is kept for its lost ranks too: nobody else is cut for as much.
+func TestWhatIsKeptForALostRankIsHadByCuttingItsRun(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.losesRank()
+		s.during(gangDeadline / 2)
+		var cut []string
+		for _, c := range s.decided("run1-r0") {
+			cut = append(cut, c.Run.Name)
+		}
+		if diff := cmp.Diff([]string{"run00"}, cut); diff != "" {
+			s.t.Fatalf("who is cut (-want +got):\n%s\n%s", diff, s.story())
+		}
+		for range 4 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("run1", "although others have been cut for it")
+		s.running("small", "although nothing of it is needed")
+	})
+}
+
+// Who ends gives that back too, as is foreseen.
+func TestWhatIsKeptForALostRankIsGivenBackWithItsRun(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.Book.DrawsBy("None")
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 16)
+		s.submitWithSpares("run00", "org:a", 1, 2, 8, 0, theirs, lasting(10*time.Minute))
+		s.work()
+		s.submit("run1", "org:a", 1, 2, 8)
+		s.leaves("run00", 1)
+		s.work()
+		s.running("run00", "although its other pod is there")
+		end, _ := s.Runs["run00"].EndsAt()
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
+		if p == nil || p.Cuts || p.At.Sub(end) > gangDeadline {
+			s.t.Fatalf("run1 is promised %+v, and run00 ends at %s\n%s", p, end, s.story())
+		}
+	})
+}
