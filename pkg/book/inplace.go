@@ -84,12 +84,22 @@ func (p *placement) keepAllOwn() {
 			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
 			switch {
 			case l == nil, g.forgone(index), m != nil && m.stage != unplaced && m.stage != finished:
-			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(),
+			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(), g.goesOnThere(l),
 				m != nil && m.pod.UID == l.pod && m.dies():
 				p.keepOwn(g, l)
 			}
 		}
 	}
+}
+
+// goesOnThere reports whether a rank is to go on where its last Lease was: its pod was deleted, and others make another
+// (R42).
+func (g *gang) goesOnThere(l *lease) bool {
+	if l.reason != rqv1.ClosedDeleted || !g.run.Spec.Theirs() {
+		return false
+	}
+	_, paid := g.paidBefore(l.part.Index)
+	return paid
 }
 
 // hasOwn reports whether what a rank held is kept for it.

@@ -172,3 +172,28 @@ func TestThePlaceOfAPodThatHasFailedIsKeptForAWhile(t *testing.T) {
 		w.checkSettled()
 	})
 }
+
+// It is kept by whoever schedules next too.
+func TestAPlaceIsKeptForAPodAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.setBudget("b", "org:b", 16)
+		w.submit("run1", "org:b", 2, 1, 8)
+		w.leaves("run00", 1)
+		w.rounds(3)
+		w.crash()
+		w.rounds(3)
+		w.waits("run1", "in the place of a lost rank")
+		w.makes("run00", 1)
+		w.rounds(3)
+		w.granted("run00", 32)
+		w.waits("run1", "although no node is free")
+		w.leaves("run00", 1)
+		w.rounds(3)
+		w.crash()
+		w.rounds(3)
+		w.Pass(gangDeadline)
+		w.rounds(6)
+		w.running("run1", "although nothing is kept any more")
+	})
+}
