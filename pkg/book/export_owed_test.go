@@ -96,7 +96,9 @@ func (b *Book) charges() map[string]bool {
 			out[charged(g.vacant[i].pod)] = true
 		}
 		for i := range g.requeue.places {
-			out[charged(g.requeue.places[i].pod)] = true
+			if !g.requeue.lapsed { // else it is given up once that is written
+				out[charged(g.requeue.places[i].pod)] = true
+			}
 		}
 		for index := range g.aside {
 			out[charged(moneyOf(g, index))] = true
