@@ -1,7 +1,6 @@
 package forecast
 
 import (
-	"slices"
 	"sort"
 	"time"
 
@@ -131,9 +130,6 @@ func (p *Promise) Returns() bool { return p.Cuts && resolver.OnLoan(p.Conflicts)
 // first on by which there are GPUs enough.
 const mostShields = 8
 
-// soonEnough is how long after the date at which others may be cut nobody is if what is known to come would do (R19).
-const soonEnough = time.Minute
-
 // Earliest returns when a Run that does not fit now can start (R17): at the first known release or opening window that
 // makes it fit, or, if others may be cut before that, when they may. It returns the refusal of a Run that gets no date:
 // nobody is going to pay for it, or nothing that may be cut would make room. Nobody is cut while what is leaving
@@ -167,8 +163,8 @@ func (t *timeline) earliest() *Promise {
 	}
 	at := latest(s.Now, s.NotBefore)
 	cut := t.count(at)
-	if n, ok := t.firstFrom(1, t.count(latest(s.Now, s.NotBefore.Add(soonEnough))), t.fits); ok {
-		return t.known(n)
+	if p := t.soon(1, at, latest(s.Now, s.NotBefore.Add(soonEnough))); p != nil {
+		return p
 	}
 	if p := t.departing(at); p != nil {
 		return p
@@ -181,8 +177,8 @@ func (t *timeline) earliest() *Promise {
 		}
 		at = t.events[n-1].at
 		cut = max(n, t.count(at)) // with all that comes to pass at the same instant
-		if n, ok := t.firstFrom(n, t.count(at.Add(soonEnough)), t.fits); ok {
-			return t.known(n)
+		if p := t.soon(n, at, at.Add(soonEnough)); p != nil {
+			return p
 		}
 		if p := t.departing(at); p != nil {
 			return p
@@ -352,30 +348,6 @@ func (t *timeline) known(n int) *Promise {
 		p.Remedies = []string{"Wait for Runs that end by their maxDuration until " + until}
 	}
 	return p
-}
-
-// departing returns the promise to start once those have left who are leaving already when others may be cut, or
-// before that if something else ends in time; nil if their leaving alone would not do.
-func (t *timeline) departing(at time.Time) *Promise {
-	if !slices.ContainsFunc(t.events, func(e event) bool { return e.departs() && e.at.After(at) }) {
-		return nil
-	}
-	t.seek(0)
-	u := *t
-	u.events = slices.DeleteFunc(slices.Clone(t.events), func(e event) bool {
-		return e.at.After(at) && !e.takes && !e.departs()
-	})
-	defer u.rewind()
-	n, ok := u.firstFrom(u.count(at)+1, len(u.events), u.fits)
-	if !ok {
-		return nil
-	}
-	u.rewind()
-	if first, ok := t.firstFrom(t.count(at)+1, t.count(u.events[n-1].at), t.fits); ok {
-		return t.known(first)
-	}
-	t.seek(0)
-	return u.known(n)
 }
 
 func latest(x, y time.Time) time.Time {

@@ -108,3 +108,41 @@ func TestNoDateIsGivenFromWhenOnNotAllPromisesAreKnown(t *testing.T) {
 		}
 	}
 }
+
+// Whom a Run cuts that comes later, or after it on the same date, it cuts by where the first goes: so the first does not
+// wait for that, unless it may cut nobody itself.
+func TestNobodyWaitsForWhomLaterOnesCut(t *testing.T) {
+	const (
+		lead  = 15 * time.Minute
+		cuts  = "+15m0s conservative, short by 8 in region=west,fabric.domain=A, on A0:8; Lottery x 1"
+		waits = " known-release, short by 8 in region=west,fabric.domain=B, on B1:8"
+	)
+	for name, test := range map[string]struct {
+		at            time.Duration
+		younger, cuts bool // the Run ahead is younger, and the Run may cut others itself
+		want          string
+	}{
+		"the same date, older":             {lead, false, true, "+15m0s" + waits},
+		"the same date, younger":           {lead, true, true, cuts},
+		"a little later":                   {lead + time.Second, false, true, cuts},
+		"the same date, and no other way":  {lead, true, false, "+15m0.000000001s" + waits},
+		"a little later, and no other way": {lead + time.Second, true, false, "+15m1.000000001s" + waits},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(64, nil, 1, 2)
+			s.holds("x", "A0")
+			s.holds("y", "B0", "B1")
+			y := s.candidates[1]
+			at := noon.Add(test.at)
+			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "ahead"}, Owner: "org:b", At: at,
+				Shielded: at.Add(time.Hour), Younger: test.younger, Ousts: []forecast.Release{{Run: y.Run, Holds: y.Rest}},
+				Holds: []resolver.Holding{{Node: "B0", GPUs: 8}}}}
+			if !test.cuts {
+				s.candidates = nil
+			}
+			if diff := cmp.Diff(test.want, tell(forecast.Earliest(s.State, ask(1)))); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}

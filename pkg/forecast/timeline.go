@@ -32,6 +32,7 @@ type event struct {
 type timeline struct {
 	s      *State
 	ask    *Ask
+	bare   []event // without those who go for Runs that are ahead
 	events []event
 	wanted int // GPUs
 	fork   *plan.Fork
@@ -46,6 +47,9 @@ func newTimeline(s *State, ask *Ask) *timeline {
 	for i := range s.Ahead {
 		a := &s.Ahead[i]
 		starts := s.starts(a.At)
+		if a.Younger {
+			starts = starts.Add(1) // on the same date it comes after
+		}
 		t.add(event{at: starts, ahead: a, takes: true})
 		if a.Ends.After(starts) {
 			t.add(event{at: a.Ends, release: a.release()})
@@ -72,8 +76,8 @@ func newTimeline(s *State, ask *Ask) *timeline {
 		t.add(event{at: edge.Opens, returns: true})
 		t.add(event{at: edge.Closes, takes: true})
 	}
-	slices.SortStableFunc(t.events, func(x, y event) int { return cmp.Or(x.at.Compare(y.at), order(&x)-order(&y)) })
-	t.oust()
+	slices.SortStableFunc(t.bare, func(x, y event) int { return cmp.Or(x.at.Compare(y.at), order(&x)-order(&y)) })
+	t.events = t.ousted(time.Time{})
 	return t
 }
 
@@ -82,12 +86,14 @@ func (a *Ahead) release() *Release {
 	return &Release{At: a.Ends, Run: a.Run, Holds: a.Holds, Leases: slices.Sorted(maps.Keys(a.Charges))}
 }
 
-// oust has those go who go for Runs that are ahead: they give back then what they would have given back later. Nobody
-// goes for a Run whose date has come already: it may be held back.
-func (t *timeline) oust() {
+// ousted returns the events as they are when those go who go for Runs that are ahead and start by an instant, or at any
+// if that is zero: they give back then what they would have given back later. Nobody goes for a Run whose date has come
+// already: it may be held back.
+func (t *timeline) ousted(by time.Time) []event {
+	events := slices.Clone(t.bare)
 	here, gone := map[rqv1.NamespacedName]*Ahead{}, map[rqv1.NamespacedName]bool{}
-	for i := range t.events {
-		e := &t.events[i]
+	for i := range events {
+		e := &events[i]
 		if e.release != nil && gone[e.release.Run] {
 			e.release = &Release{At: e.at}
 		}
@@ -95,7 +101,7 @@ func (t *timeline) oust() {
 			continue
 		}
 		here[e.ahead.Run] = e.ahead
-		if !e.ahead.At.After(t.s.Now) {
+		if !e.ahead.At.After(t.s.Now) || !by.IsZero() && e.at.After(by) {
 			continue
 		}
 		for _, r := range e.ahead.Ousts {
@@ -109,38 +115,29 @@ func (t *timeline) oust() {
 			e.ousted = append(e.ousted, r)
 		}
 	}
+	return events
 }
 
-// order has what is taken come before what is given at the same instant, so that nobody fits in between; but after it
-// what younger Runs take.
+// order has what is taken come before what is given at the same instant, so that nobody fits in between.
 func order(e *event) int {
-	switch {
-	case e.younger():
-		return 2
-	case e.takes:
+	if e.takes {
 		return 0
 	}
 	return 1
 }
-
-// younger reports whether the event is the start of a Run that comes after on the same date.
-func (e *event) younger() bool { return e.ahead != nil && e.ahead.Younger }
 
 // departs reports whether the event is the end of something that is on its way out.
 func (e *event) departs() bool { return e.release != nil && e.release.Leaving }
 
 func (t *timeline) add(e event) {
 	if e.at.After(t.s.Now) {
-		t.events = append(t.events, e)
+		t.bare = append(t.bare, e)
 	}
 }
 
 // count returns how many events come to pass before the Run could start at an instant.
 func (t *timeline) count(at time.Time) int {
-	return sort.Search(len(t.events), func(i int) bool {
-		e := &t.events[i]
-		return e.at.After(at) || e.at.Equal(at) && e.younger()
-	})
+	return sort.Search(len(t.events), func(i int) bool { return t.events[i].at.After(at) })
 }
 
 // seek has the first n events come to pass, and no others.
@@ -278,7 +275,7 @@ func (t *timeline) stillPaid(from, to int) int {
 // taken returns the number of an event up to which all is taken that is at the same instant: nobody fits in between,
 // although somebody may begin to pay at that instant.
 func (t *timeline) taken(n, to int) int {
-	for n < to && t.events[n-1].takes && t.events[n].at.Equal(t.events[n-1].at) && !t.events[n].younger() {
+	for n < to && t.events[n-1].takes && t.events[n].at.Equal(t.events[n-1].at) {
 		n++
 	}
 	return n
