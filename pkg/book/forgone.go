@@ -120,7 +120,7 @@ func (k *keptRooms) forgo(now time.Time) {
 }
 
 // giveUpForgone gives up what is kept for ranks of which a Run's status says so by now. It reports whether it has been
-// for one whose pod has come meanwhile, and waits.
+// for one whose pod has come meanwhile, and waits, or whose last pod is still there, for which others have waited.
 func (k *keptRooms) giveUpForgone(g *gang, before []rqv1.RunForgone) (waits bool) {
 	if !g.late() || slices.Equal(before, g.run.Status.Forgone) {
 		return false
@@ -135,7 +135,7 @@ func (k *keptRooms) giveUpForgone(g *gang, before []rqv1.RunForgone) (waits bool
 		delete(g.kept, index)
 		delete(g.lapses, index)
 		m := g.rankAt(index)
-		waits = waits || m != nil && m.stage == unplaced
+		waits = waits || m != nil && (m.stage == unplaced || m.leaving && m.stays())
 	}
 	k.waiting.file(g)
 	k.waiting.nudge(g)

@@ -163,7 +163,7 @@ func (g *gang) complete() bool {
 		return false
 	}
 	if g.started() {
-		return g.active.within == g.active.size && !g.active.replaces() || g.comesLate()
+		return g.active.within == g.active.size && !g.replaces() || g.comesLate()
 	}
 	return g.active.whole() && g.spares.whole() || g.canBeLed()
 }
@@ -316,9 +316,6 @@ func (s *squad) between(first, end int) []*member {
 	end = min(end, len(s.members))
 	return s.members[min(first, end):end]
 }
-
-// replaces reports whether a running gang waits for replacements of members that have been told to go.
-func (s *squad) replaces() bool { return s.leaving > s.done }
 
 // whole reports whether every member that takes part exists.
 func (s *squad) whole() bool { return s.within == s.size && s.leaving == 0 }

@@ -31,8 +31,22 @@ func (g *gang) comesOneByOne() bool {
 
 // comesLate reports whether a running gang lacks ranks for which those that there are do not wait.
 func (g *gang) comesLate() bool {
-	return g.late() && !g.active.replaces() && g.active.within > 0 && (g.lacksRank() || g.awaitsBelated())
+	return g.late() && !g.replaces() && g.active.within > 0 && (g.lacksRank() || g.awaitsBelated())
 }
+
+// replaces reports whether a running gang waits for replacements of ranks that have been told to go. It does for none of
+// one that has ended and is still there, once nothing is kept for it: others make none, as it seems.
+func (g *gang) replaces() bool {
+	if s := &g.active; s.leaving <= s.done || !g.late() || len(g.lapses)+len(g.run.Status.Forgone) == 0 {
+		return s.leaving > s.done
+	}
+	return slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
+		return m != nil && m.leaving && !m.succeeded() && !m.stays()
+	})
+}
+
+// stays reports whether a rank's pod has ended and is still there, and nothing is kept for the next one.
+func (m *member) stays() bool { return m.stage == finished && m.gang.givesUp(m.part.Index) }
 
 // arrived reports whether all pods that there are of the gang have come to the barrier, belated ones apart, and so many
 // at least.

@@ -3,6 +3,7 @@ package book_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,4 +42,66 @@ func TestAGroupDoesNotWaitForWhatIsDoneAndStays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Nor does it wait for one that has failed and stays, for which no other is made.
+func TestAGroupDoesNotWaitForWhatHasFailedAndStays(t *testing.T) {
+	for _, name := range []string{"run0", "run00"} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 4)
+			w.setBudget("a", "org:a", 40)
+			w.submitWithSpares(name, "org:a", 1, 4, 8, 0, ungrouped, theirs)
+			w.rounds(6)
+			w.running(name, "although its pods are there")
+			failed := w.PodsOf(name)[1].DeepCopy()
+			w.controllers.less[slot{w.Runs[name].UID, 1}] = true
+			failed.Status.Phase, failed.Finalizers = corev1.PodFailed, []string{"example.com/keep"}
+			failed.DeletionTimestamp = &metav1.Time{Time: w.Now}
+			w.SetPod(failed)
+			w.rounds(2)
+			for slot, pods := range w.Slots(w.Runs[name].UID) {
+				for _, pod := range pods {
+					if slot != 1 {
+						w.TerminateWithin(pod.UID, nil)
+					}
+				}
+			}
+			w.rounds(8)
+			w.Pass(gangDeadline)
+			w.rounds(8)
+			if on := w.boundSlots(name); len(on) != 3 {
+				w.t.Fatalf("its pods are on %v: %s", on, w.Runs[name].Status.Message)
+			}
+		})
+	}
+}
+
+// A pod that has failed and stays does not keep its group in a domain that has no room for it any more, once nothing is
+// kept for its rank.
+func TestAGroupMovesWithoutWhatHasFailedAndStays(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.fleet("d1", 3)
+		w.setBudget("a", "org:a", 24)
+		w.submitWithSpares("run00", "org:a", 1, 3, 8, 0, theirs)
+		w.rounds(4)
+		w.running("run00", "although all its pods are there")
+		from, to, uid := w.domains("run00")[2], w.freeOf("run00", 2), w.Runs["run00"].UID
+		w.controllers.less[slot{uid, 2}] = true
+		w.EndPod(w.Slots(uid)[2][0].UID, corev1.PodFailed)
+		for range 3 {
+			w.rounds(3)
+			w.Pass(gangDeadline)
+		}
+		w.setBudget("b", "org:b", 8)
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.rounds(4)
+		w.running("run1", "beside run00")
+		w.Lose(w.boundSlots("run00")[1])
+		w.rounds(8)
+		w.running("run00", "although there is room for the rest of its group")
+		if diff := cmp.Diff(map[int]string{0: to, 1: to, 2: from}, w.domains("run00")); diff != "" {
+			w.t.Fatalf("domains (-want +is):\n%s%s", diff, w.describe("run00"))
+		}
+	})
 }

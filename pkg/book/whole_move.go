@@ -159,8 +159,9 @@ func (x *starter) wholeMoveOf(g *gang, fork *plan.Fork) *wholeMove {
 	for index := range g.demand.Pods() {
 		m, part := g.rankAt(index), rank.Part{Index: index}
 		_, expected := g.kept[index]
-		if g.scopeOf(part) != move.scope || m == nil && !expected && !g.hasPlace(index) || m != nil && m.succeeded() {
-			continue
+		if g.scopeOf(part) != move.scope || m == nil && !expected && !g.hasPlace(index) ||
+			m != nil && (m.succeeded() || m.stays()) {
+			continue // no pod comes in its place, as it seems
 		}
 		switch {
 		case m != nil && (m.leaving || m.stage == finished):
