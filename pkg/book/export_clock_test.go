@@ -67,8 +67,11 @@ func (b *Book) once(do func(time.Time), now time.Time) {
 	}
 }
 
-// Lapse ends what is kept for Runs that have not started again in time.
-func (b *Book) Lapse(now time.Time) { b.once(b.kept.lapse, now) }
+// Lapse ends what is kept for Runs that have not started again in time, and the wait of others for lost ranks.
+func (b *Book) Lapse(now time.Time) {
+	b.once(b.losses.sweep, now)
+	b.once(b.kept.lapse, now)
+}
 
 // GrowRuns decides which Runs grow now.
 func (b *Book) GrowRuns(now time.Time) { b.once(func(now time.Time) { b.growth.grow(now) }, now) }

@@ -7,6 +7,9 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// lossesWithin is for how long a process that begins lets others wait for ranks that were lost.
+const lossesWithin = 20 * time.Second
+
 // A process that begins beside a Run with a lost rank gives nobody else GPUs until that has a place. If nobody decides
 // about it, as when the API server refuses all that is written for that Run, the others wait no longer than their time.
 func TestAnUndecidedLossHoldsOthersBackForAWhile(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -281,7 +282,7 @@ func (s *storm) checkPromises() {
 		}
 		if late := s.Now.Sub(r.Spec.EarliestStart.Time); r.Status.State == rqv1.ReservationPending && late > time.Second {
 			p := s.Book.Prospect(run.UID)
-			if p.Leaving > 0 || s.ending(run) {
+			if p.Leaving > 0 || s.ending(run) || s.waitsForLosses(run) {
 				continue // it has its places, and shards are leaving them; or its own pods leave, since it took too long to start
 			}
 			s.t.Fatalf("Reservation %s of %s is %s late: %+v %v\n%s\n%s", name, run.Status.Phase, late, p.Promise, p.Refusal,
@@ -344,4 +345,12 @@ func (s *storm) ending(run *rqv1.Run) bool {
 		}
 	}
 	return false
+}
+
+// waitsForLosses reports whether a Run is held back by ranks that were lost, as the process that decides has just begun.
+func (s *storm) waitsForLosses(run *rqv1.Run) bool {
+	held := func(pod *corev1.Pod) bool {
+		return s.Book.Gate(pod) == "waiting until ranks that were lost have their places"
+	}
+	return s.Now.Before(s.tookOver.Add(lossesWithin)) && slices.ContainsFunc(s.PodsOf(run.Name), held)
 }

@@ -37,6 +37,7 @@ type world struct {
 	// activation is the Reservation that is activating in a world without others; nil when none is.
 	activation *rqv1.Reservation
 	crashes    int
+	tookOver   time.Time // when the process began that decides, if it is not the first
 	brakes
 	storm *storm // nil in a world without Reservations
 	controllers
@@ -121,7 +122,7 @@ func (w *world) shuffle(events []func()) []func() {
 
 // crash loses everything that only the process knew.
 func (w *world) crash() {
-	w.crashes++
+	w.crashes, w.tookOver = w.crashes+1, w.Now
 	w.Crash(w.shuffle)
 }
 
