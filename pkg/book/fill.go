@@ -41,24 +41,33 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 		}
 	}
 	var refusal *plan.Refusal
-	if len(shards) > 0 {
-		var assignments []plan.Assignment
-		assignments, refusal = plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), shards,
-			y.rooms(g, g.active.members[shards[0]].pod, idle, now), now)
-		y.places.assume(g, assignments, now)
-		for _, a := range assignments {
-			y.mail.activate(g.active.members[a.Index].pod)
-		}
-		if refusal != nil {
-			y.nodes.blame(g, g.active.members[shards[0]].pod, refusal, now, func(rejected func(string) bool) bool {
-				return len(y.roomsBut(g, rejected, nil, idle)) > 0
-			})
-		}
+	for given := true; given && len(shards) > 0; { // those that are left are refused as they are when they ask again
+		var n int
+		n, refusal = y.fillShards(g, shards, idle, now)
+		given, shards = n > 0, shards[n:]
 	}
 	if (refusal == nil) != (g.refusal == nil) || refusal != nil && !refusal.SameAs(g.refusal) {
 		g.refusal = refusal
 		y.mail.reconcile(keyOf(g.run), lane.Date)
 	}
+}
+
+// fillShards gives some shards of a Run what there is on some nodes. It returns how many it has, which are the first of
+// them, and why the others get nothing.
+func (y *filler) fillShards(g *gang, shards []int, idle []string, now time.Time) (int, *plan.Refusal) {
+	pod := g.active.members[shards[0]].pod
+	assignments, refusal := plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), shards,
+		y.rooms(g, pod, idle, now), now)
+	y.places.assume(g, assignments, now)
+	for _, a := range assignments {
+		y.mail.activate(g.active.members[a.Index].pod)
+	}
+	if refusal != nil && len(assignments) == 0 {
+		y.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
+			return len(y.roomsBut(g, rejected, nil, idle)) > 0
+		})
+	}
+	return len(assignments), refusal
 }
 
 // allowShards says how many pods each Run of shards may have: a Run may ask for a million. Beyond those that have their

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -161,6 +162,30 @@ func TestShardsTurnedDownByANodeKeepOffItForAWhile(t *testing.T) {
 		w.Book.Fill(w.Now.Add(time.Second))
 		if second := w.Book.Assigned(uid); second == first || !slices.Contains([]string{"n0", "n1"}, second) {
 			w.t.Fatalf("the shard goes to %q after %s turned it down", second, first)
+		}
+	})
+}
+
+// Some shards of a Run get what is idle. What the others are refused is what they are when they ask again: about them
+// alone.
+func TestShardsThatAreLeftAreRefusedAsTheyAreAgain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 24)
+		w.sweep("run0", "org:a", 3, 8)
+		w.Book.Fill(w.Now)
+		w.reconcile("run0")
+		w.cordoned("d0-n01", true)
+		w.cordoned("d0-n02", true)
+		w.Book.Fill(w.Now)
+		refused := w.Book.Refusal(w.Runs["run0"].UID)
+		if refused == nil || refused.WantedGPUs != 16 || refused.ShortGPUs != 16 {
+			w.t.Fatalf("refused %+v, want all of 16 GPUs short", refused)
+		}
+		w.Book.Controllers().Take()
+		w.Book.Fill(w.Now)
+		if diff := cmp.Diff(book.ForControllers{}, w.Book.Controllers().Take()); diff != "" {
+			w.t.Fatalf("the controllers are asked once more:\n%s%+v", diff, w.Book.Refusal(w.Runs["run0"].UID))
 		}
 	})
 }
