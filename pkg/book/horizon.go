@@ -211,9 +211,22 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	for _, other := range promised {
 		a := f.comesFirst(other)
 		a.Younger = byPlace(other, g) > 0
+		if f.restsOn(other, g, map[*gang]bool{}) {
+			a.Ousts = nil
+		}
 		out = append(out, a)
 	}
 	return out, known
+}
+
+// restsOn reports whether what a gang is promised may rest on those who go for another, by what others are promised too:
+// that one's own promise does not rest on it, or nothing would bring about either.
+func (f *horizon) restsOn(g, on *gang, looked map[*gang]bool) bool {
+	looked[g] = true
+	return g.promise != nil && slices.ContainsFunc(g.promise.After, func(run rqv1.NamespacedName) bool {
+		other := f.roster.gangs[f.roster.runs[named(run)]]
+		return other == on || other != nil && !looked[other] && f.restsOn(other, on, looked)
+	})
 }
 
 // paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone,

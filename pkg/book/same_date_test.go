@@ -57,3 +57,36 @@ func (s *storm) cutsAlone(run, cut string, date time.Time) {
 		s.t.Fatalf("%s starts at %s and cuts (-want +got):\n%s\n%s", run, p.At, diff, s.story())
 	}
 }
+
+// One Run is to be paid from what frees when another Run cuts somebody, and that other one comes to lack its money, all
+// but what frees when the first cuts somebody. Neither has a date then: nothing would bring about either.
+func TestTwoRunsAreNotPromisedWhatFreesForEachOther(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.fleet("d1", 1)
+		for budget, gpus := range map[string]int{"org": 8, "org:a": 16, "lender": 8} {
+			s.setBudget(budget, rqv1.Owner(budget), gpus)
+		}
+		s.world.lends("lender")
+		s.submit("small", "org", 1, 1, 8)
+		s.submit("large", "org:a", 1, 2, 8)
+		s.work()
+		s.submitWithSpares("run1", "org:a", 2, 1, 8, 0)
+		s.submitWithSpares("run2", "org:b", 1, 1, 8, 0, borrows("lender"))
+		s.work()
+		date := s.Now.Add(reservationLead)
+		s.during(31 * time.Second)
+		s.work()
+		s.cutsAlone("run2", "large", date)
+		s.cutsAlone("run1", "small", date.Add(1))
+		s.setBudget("lender", "lender", 4)
+		s.work()
+		s.during(31 * time.Second)
+		s.work()
+		for _, run := range []string{"run1", "run2"} {
+			if p := s.Book.Prospect(s.Runs[run].UID).Promise; p != nil {
+				s.t.Fatalf("%s is promised %+v\n%s", run, p, s.story())
+			}
+		}
+	})
+}

@@ -309,6 +309,16 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 	return slices.DeleteFunc(out, func(c resolver.Candidate) bool { return gone[c.Run] })
 }
 
+// after returns the Runs ahead that have started by now, and for which others have gone.
+func (t *timeline) after() (out []rqv1.NamespacedName) {
+	for i := range t.events[:len(t.marks)] {
+		if e := &t.events[i]; len(e.ousted) > 0 {
+			out = append(out, e.ahead.Run)
+		}
+	}
+	return out
+}
+
 // record notes where the Run is going to be and who is going to pay.
 func (p *Promise) record(assignments []plan.Assignment, d *plan.Demand) {
 	gpus := d.GPUsPerPod
