@@ -219,8 +219,8 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	return out, known
 }
 
-// restsOn reports whether what a gang is promised may rest on those who go for another, by what others are promised too:
-// that one's own promise does not rest on it, or nothing would bring about either.
+// restsOn reports whether what a gang is promised may rest on those who go for another, by what others are promised
+// too: that one's own promise does not rest on it, or nothing would bring about either.
 func (f *horizon) restsOn(g, on *gang, looked map[*gang]bool) bool {
 	looked[g] = true
 	return g.promise != nil && slices.ContainsFunc(g.promise.After, func(run rqv1.NamespacedName) bool {

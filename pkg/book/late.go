@@ -34,8 +34,8 @@ func (g *gang) comesLate() bool {
 	return g.late() && !g.replaces() && g.active.within > 0 && (g.lacksRank() || g.awaitsBelated())
 }
 
-// replaces reports whether a running gang waits for replacements of ranks that have been told to go. It does for none of
-// one that has ended and is still there, once nothing is kept for it: others make none, as it seems.
+// replaces reports whether a running gang waits for replacements of ranks that have been told to go. It does not
+// for a rank whose pod has ended and is still there, once nothing is kept for it: others make none, as it seems.
 func (g *gang) replaces() bool {
 	if s := &g.active; s.leaving <= s.done || !g.late() || len(g.lapses)+len(g.run.Status.Forgone) == 0 {
 		return s.leaving > s.done

@@ -347,7 +347,7 @@ func (s *storm) ending(run *rqv1.Run) bool {
 	return false
 }
 
-// waitsForLosses reports whether a Run is held back by ranks that were lost, as the process that decides has just begun.
+// waitsForLosses reports whether a Run is held back by ranks that were lost, as the process that decides just began.
 func (s *storm) waitsForLosses(run *rqv1.Run) bool {
 	held := func(pod *corev1.Pod) bool {
 		return s.Book.Gate(pod) == "waiting until ranks that were lost have their places"

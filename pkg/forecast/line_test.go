@@ -109,8 +109,8 @@ func TestNoDateIsGivenFromWhenOnNotAllPromisesAreKnown(t *testing.T) {
 	}
 }
 
-// Whom a Run cuts that comes later, or after it on the same date, it cuts by where the first goes: so the first does not
-// wait for that, unless it may cut nobody itself.
+// Whom a Run cuts that comes later, or after it on the same date, it cuts by where the first goes: so the first does
+// not wait for that, unless it may cut nobody itself.
 func TestNobodyWaitsForWhomLaterOnesCut(t *testing.T) {
 	const (
 		lead  = 15 * time.Minute
