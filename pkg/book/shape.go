@@ -93,7 +93,7 @@ func (z *shaper) beyondAll(g *gang) *plan.Refusal {
 	case largest < each:
 		return plan.PodTooLarge(least, largest)
 	case least.HeldGPUs() > all:
-		return plan.TooWide(least, all)
+		return plan.TooWide(least, all, z.nodes.fleet.Whole(g.full.Flavor))
 	}
 	return nil
 }

@@ -81,7 +81,8 @@ type Attempt struct {
 	missing []Missing
 	spare   []bool
 	cover   *budget.Cover
-	free    func() *budget.Cover // with nothing owed to others
+	free    func() *budget.Cover             // with nothing owed to others
+	instead func(missing []Missing) *Attempt // with other pods missing
 	request topology.Request
 	wanted  int // GPUs
 }
@@ -100,6 +101,8 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	excluded func(node string) bool, now time.Time) *Attempt {
 	missing = byGroup(d, missing)
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
+	same := ask
+	a.instead = func(missing []Missing) *Attempt { return prepare(accounts, same, d, claim, missing, excluded, now) }
 	for i, m := range missing {
 		a.spare[i] = m.Spare
 		if m.Spare {
@@ -203,7 +206,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 		if short.Kind == topology.Unpayable {
 			return nil, a.roomElsewhere(fleet, short.PlaceableGPUs)
 		}
-		return nil, ofRoom(a.demand, short)
+		return nil, a.noRoom(fleet, short)
 	}
 	payers := a.assign(placement)
 	if payers == nil {
@@ -270,9 +273,10 @@ func (a *Attempt) unpayable(fleet *topology.Fleet, payable int) *Refusal {
 	r := a.request
 	r.Purse = nil
 	if _, short := fleet.Pack(r); short != nil && short.Kind != topology.NoRoom {
-		return ofRoom(a.demand, short)
+		return a.noRoom(fleet, short)
 	}
 	short := ofBudget(a.demand, a.cover, a.wanted, payable)
+	short.Message += a.sparesUnpaid()
 	short.Reserved = a.cover.Owes() && a.free().Payable() >= a.wanted
 	return short
 }
@@ -283,6 +287,9 @@ func (a *Attempt) roomElsewhere(fleet *topology.Fleet, payable int) *Refusal {
 	r := a.unpayable(fleet, payable)
 	if r.AboutMoney() && a.affordable() {
 		r = ofPlace(a.demand, a.cover, a.wanted, payable)
+	}
+	if r.AboutMoney() {
+		r.Message += a.sparesUnplaced(fleet)
 	}
 	r.Elsewhere = true
 	return r

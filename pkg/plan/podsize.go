@@ -12,9 +12,10 @@ import (
 )
 
 // podSize returns the GPUs of one pod where neither the Run nor its template says how many: the largest size that
-// divides every width and with which the Run fits the fleet, and is paid for there, while nobody holds anything, at its
-// total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have opened,
-// and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
+// divides every width and with which the Run's ranks fit the fleet, and are paid for there, while nobody holds anything,
+// at its total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have
+// opened, and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
+// Spares take no part: smaller pods would make room and money for them, but each would replace less than a node.
 func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Payers) int {
 	var shapes []Demand
 	widths := widthsOf(spec)
@@ -23,7 +24,7 @@ func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Paye
 			continue
 		}
 		if shape, refusal := d.inPods(spec, size); refusal == nil {
-			shapes = append(shapes, shape)
+			shapes = append(shapes, shape.ranksAlone())
 		}
 	}
 	if len(shapes) == 0 {
@@ -47,9 +48,9 @@ func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Paye
 	return shapes[0].GPUsPerPod
 }
 
-// Outgrown reports whether a Run that waits with pods of a size fits no fleet of nodes such as there are by now, or is
-// paid for on none, at any of its widths, and would be with pods of another size, which neither it nor its template
-// fixes.
+// Outgrown reports whether the ranks of a Run that waits with pods of a size fit no fleet of nodes such as there are by
+// now, or are paid for on none, at any of its widths, and would be with pods of another size, which neither the Run nor
+// its template fixes.
 func Outgrown(spec *rqv1.RunSpec, d Demand, fleet *topology.Blocks, payers *Payers) bool {
 	if d.GPUsPerPod == 0 {
 		return false
@@ -58,6 +59,7 @@ func Outgrown(spec *rqv1.RunSpec, d Demand, fleet *topology.Blocks, payers *Paye
 	if refusal != nil || other.GPUsPerPod == d.GPUsPerPod {
 		return false
 	}
+	d, other = d.ranksAlone(), other.ranksAlone()
 	ways := payers.ways(spec, fleet)
 	if len(ways) > 1 {
 		ways = ways[len(ways)-2:] // what pays once windows have opened is worth waiting for
@@ -122,6 +124,12 @@ func (a *Attempt) payersOn(labels map[string]string) []int {
 		return nil
 	}
 	return cover.Assign(slices.Repeat([]int{class}, len(a.spare)), a.spare)
+}
+
+// ranksAlone returns the same shape without its spares.
+func (d Demand) ranksAlone() Demand {
+	d.SparesPerGroup = 0
+	return d
 }
 
 // EveryPod lists all pods of a Run as missing.

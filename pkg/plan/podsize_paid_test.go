@@ -70,8 +70,8 @@ func drawEnvelope(t *rapid.T, name string, lends bool) rqv1.Envelope {
 }
 
 // TestPaidPodSizeAgainstEverySize holds the size of pods to all that there are, each planned at each width on the fleet
-// and with the Budgets of which nobody holds anything: the one that is placed and paid for, now or else once all
-// windows are open, at its total or else at the widest width, and of equal widths the largest (R14).
+// and with the Budgets of which nobody holds anything: the one with which the ranks are placed and paid for, now or else
+// once all windows are open, at its total or else at the widest width, and of equal widths the largest (R14).
 func TestPaidPodSizeAgainstEverySize(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 400 { // which hold each kind, whatever is drawn besides
@@ -126,7 +126,7 @@ func paidSizeAgainstEverySize(t *rapid.T) (kind string) {
 	return kind
 }
 
-// widestPaid returns the size of pods with which a Run is planned at its widest at an instant, of equal widths the
+// widestPaid returns the size of pods with which a Run's ranks are planned at their widest at an instant, of equal widths the
 // largest; 0 where it is with none.
 func widestPaid(spec *rqv1.RunSpec, empty *topology.Fleet, accounts *budget.Accounts, at time.Time) (best int) {
 	widest := 0
@@ -139,6 +139,7 @@ func widestPaid(spec *rqv1.RunSpec, empty *topology.Fleet, accounts *budget.Acco
 		}
 		for width := d.Pods(); width >= d.LeastPods && width*size > widest; width -= max(d.StepPods, 1) {
 			narrower := d.At(width)
+			narrower.SparesPerGroup = 0
 			_, short := Gang(empty, accounts, narrower, Claim{Funding: spec.Funding}, narrower.EveryPod(), nil, at)
 			if short == nil {
 				best, widest = size, narrower.GPUs()
@@ -146,4 +147,28 @@ func widestPaid(spec *rqv1.RunSpec, empty *topology.Fleet, accounts *budget.Acco
 		}
 	}
 	return best
+}
+
+// TestSparesDoNotChooseThePodSize draws what there is and a Run: with spares and without, its pods are as large.
+func TestSparesDoNotChooseThePodSize(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		fleet, _ := drawMixed(t)
+		fleet.SetSelectorKeys([]string{"pool"})
+		accounts, _ := drawBudgets(t)
+		spec := drawUnsized(t)
+		spec.SparesPerGroup = ptr(rapid.Int32Range(1, 32).Draw(t, "spare GPUs of a group"))
+		none := spec.DeepCopy()
+		none.SparesPerGroup = nil
+		for name, payers := range map[string]*Payers{"by room": nil,
+			"by money": {Accounts: accounts, Fleet: fleet, Now: drawnAt}} {
+			with, refusal := DemandOf(spec, 0, fleet.Whole("H100"), payers)
+			without, _ := DemandOf(none, 0, fleet.Whole("H100"), payers)
+			if with.GPUsPerPod != without.GPUsPerPod {
+				t.Fatalf("%s: pods of %d, and of %d without spares: %v", name, with.GPUsPerPod, without.GPUsPerPod, refusal)
+			}
+			if refusal == nil && Outgrown(spec, with, fleet.Whole("H100"), payers) {
+				t.Fatalf("%s: pods of %d are outgrown at once", name, with.GPUsPerPod)
+			}
+		}
+	})
 }

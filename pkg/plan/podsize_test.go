@@ -57,7 +57,7 @@ func drawUnsized(t *rapid.T) *rqv1.RunSpec {
 }
 
 // TestPodSizeAgainstEverySize holds the size of pods to all that there are, each packed at each width: the one with
-// which the Run fits the fleet while nobody uses it, at its total or else at the widest width, and of equal widths the
+// which the Run's ranks fit the fleet while nobody uses it, at its total or else at the widest width, and of equal widths the
 // largest (R14).
 func TestPodSizeAgainstEverySize(t *testing.T) {
 	seen := map[string]int{}
@@ -84,7 +84,7 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 		if refusal != nil || size > fleet.Whole("H100").Largest() {
 			continue
 		}
-		largest = max(largest, size)
+		largest, d.SparesPerGroup = max(largest, size), 0
 		for width := d.Pods(); width >= d.LeastPods && width*size > widest; width -= max(d.StepPods, 1) {
 			if at := d.At(width); packs(empty, at) {
 				best, widest = size, at.GPUs()
@@ -113,7 +113,7 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 	return kind
 }
 
-// packs reports whether a Run fits a fleet.
+// packs reports whether a Run of a shape fits a fleet.
 func packs(f *topology.Fleet, d Demand) bool {
 	_, short := f.Pack(topology.Request{Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod,
 		Groups: groups(d, byGroup(d, d.EveryPod())), Confined: d.Confined, OneDomain: d.OneDomain})

@@ -218,10 +218,15 @@ func OtherResource(d Demand, message string) *Refusal {
 		ShortGPUs: d.HeldGPUs(), Message: message}
 }
 
-// TooWide says that a Run wants more GPUs than there are on all nodes of its type, gpus.
-func TooWide(d Demand, gpus int) *Refusal {
-	return ofRoom(d, &topology.Shortfall{Kind: topology.FleetTooSmall, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
+// TooWide says that a Run wants more GPUs than there are on all nodes of its type, fleet, in pieces that its pods can
+// use: gpus.
+func TooWide(d Demand, gpus int, fleet *topology.Blocks) *Refusal {
+	r := ofRoom(d, &topology.Shortfall{Kind: topology.FleetTooSmall, Flavor: d.Flavor, WantedGPUs: d.HeldGPUs(),
 		PlaceableGPUs: gpus, ShortGPUs: d.HeldGPUs() - gpus})
+	if d.SparesPerGroup > 0 && d.ranksAlone().fits(fleet) {
+		r.Message += ranksWouldFit
+	}
+	return r
 }
 
 // PodTooLarge says that a pod of a Run wants more GPUs than the largest node of its type has, which has so many.

@@ -16,6 +16,7 @@ func sizeStories() []Story {
 		{Name: "first-pod-fixes-the-size", Play: firstPodFixesTheSize},
 		{Name: "pods-that-nodes-have-outgrown", Play: outgrown},
 		{Name: "one-spare-is-one-pod", Play: oneSpareIsOnePod},
+		{Name: "spares-do-not-choose-the-size", Play: sparesDoNotChoose},
 		{Name: "pods-of-the-size-that-is-paid", Play: sizePaidThere},
 		{Name: "pods-of-a-size-that-two-pay", Play: sizePaidByTwo},
 		{Name: "pods-of-a-size-that-is-paid-later", Play: sizePaidLater},
@@ -146,6 +147,27 @@ func oneSpareIsOnePod(s *Teller) {
 	})
 	s.Says("spared", rqv1.RunRunning, "group 0 swapped to spare")
 	s.Ledger("spared", Leases{Open: 19, "NodeFailure": 1, "Swap": 1})
+}
+
+// sparesDoNotChoose asks for 128 GPUs in groups of 32 with one spare a group, where the ranks are paid for in pods that
+// fill nodes and such spares are not: a fixed Run waits, and says that it would not without spares; a malleable one has
+// fewer groups, in pods that fill nodes.
+func sparesDoNotChoose(s *Teller) {
+	for d := range 4 {
+		s.Nodes(fmt.Sprint("d", d), 5)
+	}
+	s.Fund("team", Envelope("own", 144))
+	s.Submit("fixed", 128, s.By("team"), InGroups(32), Spares(1))
+	s.Refused("fixed", "InsufficientBudget", "short by 16 of 160 GPUs", "; without spares it would be paid for")
+	s.Remove("fixed")
+	s.Gone("fixed")
+	s.Submit("train", 128, s.By("team"), InGroups(32), Spares(1), Elastic(96, 160, 32))
+	s.Says("train", rqv1.RunRunning, "bound 96 GPUs")
+	s.sized("train", 8, 8)
+	lost := s.On("train-0")
+	s.Lose(lost)
+	s.Says("train", rqv1.RunRunning, "group 0 swapped to spare")
+	s.Ledger("train", Leases{Open: 14, "NodeFailure": 1, "Swap": 1})
 }
 
 // sizePaidThere has a team that is paid for on small nodes alone, where there are large ones as well: its Run has pods
