@@ -15,9 +15,11 @@ import (
 // divides every width and with which the Run's ranks fit the fleet, and are paid for there, while nobody holds anything,
 // at its total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have
 // opened, and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
-// Spares take no part: smaller pods would make room and money for them, but each would replace less than a node.
+// Spares take no part: smaller pods would make room and money for them, but each would replace less than a node. Nor does
+// a lesser width that the Run desires: it may desire its total while it runs, in the same pods.
 func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Payers) int {
 	var shapes []Demand
+	spec = atTotal(spec)
 	widths := widthsOf(spec)
 	for size := min(widths[1], fleet.Largest()); size > 0; size-- {
 		if !divides(size, widths) {
@@ -46,6 +48,17 @@ func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Paye
 		}
 	}
 	return shapes[0].GPUsPerPod
+}
+
+// atTotal returns what a Run asks for if it desires its total.
+func atTotal(spec *rqv1.RunSpec) *rqv1.RunSpec {
+	if spec.Malleable == nil {
+		return spec
+	}
+	out, malleable := *spec, *spec.Malleable
+	malleable.DesiredTotalGPUs = &out.Resources.TotalGPUs
+	out.Malleable = &malleable
+	return &out
 }
 
 // Outgrown reports whether the ranks of a Run that waits with pods of a size fit no fleet of nodes such as there are by

@@ -131,9 +131,7 @@ func paidSizeAgainstEverySize(t *rapid.T) (kind string) {
 func widestPaid(spec *rqv1.RunSpec, empty *topology.Fleet, accounts *budget.Accounts, at time.Time) (best int) {
 	widest := 0
 	for size := empty.Whole("H100").Largest(); size > 0; size-- {
-		sized := spec.DeepCopy()
-		sized.Resources.GPUsPerPod = ptr(int32(size))
-		d, refusal := DemandOf(sized, 0, nil, nil)
+		d, refusal := DemandOf(sizedAt(spec, size), 0, nil, nil)
 		if refusal != nil {
 			continue
 		}

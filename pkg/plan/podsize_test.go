@@ -48,7 +48,11 @@ func drawUnsized(t *rapid.T) *rqv1.RunSpec {
 		s.Locality.AllowCrossGroupSpread = ptr(false)
 	}
 	if groups > 1 && rapid.Bool().Draw(t, "malleable") {
-		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: unit, MaxTotalGPUs: unit * groups, StepGPUs: unit}
+		most := groups + rapid.Int32Range(0, 3).Draw(t, "beyond its total")
+		s.Malleable = &rqv1.RunMalleable{MinTotalGPUs: unit, MaxTotalGPUs: unit * most, StepGPUs: unit}
+		if rapid.Bool().Draw(t, "desires") {
+			s.Malleable.DesiredTotalGPUs = ptr(unit * rapid.Int32Range(1, most).Draw(t, "desired"))
+		}
 	}
 	if rapid.Bool().Draw(t, "spares") {
 		s.SparesPerGroup = ptr(rapid.Int32Range(0, unit).Draw(t, "spare GPUs"))
@@ -72,15 +76,26 @@ func TestPodSizeAgainstEverySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { sizeAgainstEverySize(t) })
 }
 
+// sizedAt returns a Run with pods of a size, at its total, whatever width it desires.
+func sizedAt(spec *rqv1.RunSpec, size int) *rqv1.RunSpec {
+	sized := spec.DeepCopy()
+	sized.Resources.GPUsPerPod = ptr(int32(size))
+	if m := sized.Malleable; m != nil {
+		m.DesiredTotalGPUs = &sized.Resources.TotalGPUs
+	}
+	return sized
+}
+
 // sizeAgainstEverySize draws a fleet and a Run, and returns how the Run fits there.
 func sizeAgainstEverySize(t *rapid.T) (kind string) {
 	fleet, empty := drawMixed(t)
 	spec := drawUnsized(t)
+	if rapid.IntRange(0, 3).Draw(t, "opportunistic") == 0 {
+		spec.Opportunistic, spec.Locality, spec.SparesPerGroup = true, nil, nil
+	}
 	best, widest, largest := 0, 0, 0
 	for size := 8; size > 0; size-- {
-		sized := spec.DeepCopy()
-		sized.Resources.GPUsPerPod = ptr(int32(size))
-		d, refusal := DemandOf(sized, 0, fleet.Whole("H100"), nil)
+		d, refusal := DemandOf(sizedAt(spec, size), 0, fleet.Whole("H100"), nil)
 		if refusal != nil || size > fleet.Whole("H100").Largest() {
 			continue
 		}
@@ -101,11 +116,11 @@ func sizeAgainstEverySize(t *rapid.T) (kind string) {
 		best, kind = largest, "does not fit"
 	case best < largest:
 		kind = "smaller pods"
-	case widest < got.GPUs():
+	case widest < int(spec.Resources.TotalGPUs):
 		kind = "narrower"
 	}
 	if got.GPUsPerPod != best {
-		t.Fatalf("pods of %d; want %d, with which it has %d of %d GPUs", got.GPUsPerPod, best, widest, got.GPUs())
+		t.Fatalf("pods of %d; want %d, with which it has %d GPUs", got.GPUsPerPod, best, widest)
 	}
 	if spares := got.SparesPerGroup * best; spares < int(spec.GroupSpares()) || spares >= int(spec.GroupSpares())+best {
 		t.Fatalf("%d spares of %d for %d", got.SparesPerGroup, best, spec.GroupSpares())
@@ -123,14 +138,19 @@ func packs(f *topology.Fleet, d Demand) bool {
 // TestMixedFleet is four nodes of 4 GPUs and one of 8: a Run of 24 fits with pods of 4 alone.
 func TestMixedFleet(t *testing.T) {
 	spec := &rqv1.RunSpec{Resources: rqv1.RunResources{GPUType: "H100", TotalGPUs: 24}}
+	narrow := spec.DeepCopy()
+	narrow.Malleable = &rqv1.RunMalleable{MinTotalGPUs: 8, MaxTotalGPUs: 24, StepGPUs: 8, DesiredTotalGPUs: ptr(int32(8))}
 	for name, c := range map[string]struct {
+		spec  *rqv1.RunSpec
 		nodes map[int]int
 		want  int
 	}{
-		"together":      {map[int]int{4: 4, 8: 1}, 4},
-		"of 8 alone":    {map[int]int{4: 4, 8: 3}, 8},
-		"not even then": {map[int]int{4: 1, 8: 1}, 8},
+		"together":             {spec, map[int]int{4: 4, 8: 1}, 4},
+		"of 8 alone":           {spec, map[int]int{4: 4, 8: 3}, 8},
+		"not even then":        {spec, map[int]int{4: 1, 8: 1}, 8},
+		"before it wants them": {narrow, map[int]int{4: 4, 8: 1}, 4},
 	} {
+		spec := c.spec
 		d, _ := DemandOf(spec, 0, topology.NewBlocks(c.nodes), nil)
 		if d.GPUsPerPod != c.want {
 			t.Errorf("%s: pods of %d, want %d", name, d.GPUsPerPod, c.want)
