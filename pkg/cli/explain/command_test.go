@@ -2,6 +2,7 @@ package explain
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -87,21 +88,43 @@ func TestExplainAsItIsRead(t *testing.T) {
 	}
 }
 
+// TestVerifyPrefersAFile checks the record in a file whose name is also one of a Reservation in a namespace.
+func TestVerifyPrefersAFile(t *testing.T) {
+	t.Chdir(t.TempDir())
+	record := `{"apiVersion":"rq.davidlangworthy.io/v1","kind":"Reservation","metadata":{"name":"saved","namespace":"mm"}}`
+	if err := os.Mkdir("rai", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("rai/rich-r0", []byte(record), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	said := clitest.Do(t, clitest.NewServer(t, life()...), Command, "--verify", "rai/rich-r0")
+	if !strings.Contains(said.Out, "mm/saved") {
+		t.Errorf("%+v", said)
+	}
+}
+
 // TestExplainWhatIsNotThere says what to do next.
 func TestExplainWhatIsNotThere(t *testing.T) {
 	for args, c := range map[string]struct {
 		code int
 		told string
 	}{
-		"trianer":                 {session.ExitError, `Run "trianer" not found in namespace "rai"; "kubectl runs list -A"`},
-		"--verify none":           {session.ExitError, `"kubectl get reservations -A" shows all`},
-		"--verify /nowhere.yaml":  {session.ExitError, "/nowhere.yaml"},
-		"--verify rich-r0":        {session.ExitInvalid, ""},
-		"--verify -n rai rich-r0": {session.ExitUsage, "explain --verify RESERVATION -n NAMESPACE"},
-		"--verify x trainer":      {session.ExitUsage, "leave out the Run"},
-		"trainer -o table":        {session.ExitUsage, `"table" is not a format`},
+		"trianer":                {session.ExitError, `Run "trianer" not found in namespace "rai"; "kubectl runs list -A"`},
+		"--verify none":          {session.ExitError, `"kubectl get reservations -A" shows all`},
+		"--verify /nowhere.yaml": {session.ExitError, "/nowhere.yaml"},
+		"--verify rich-r0":       {session.ExitInvalid, ""},
+		"--verify rai/rich-r0":   {session.ExitInvalid, "rai/rich-r0"},
+		"--verify mm/rich-r0": {session.ExitError, `Reservation "rich-r0" not found in namespace "mm", nor is there a file ` +
+			`mm/rich-r0; `},
+		"-n mm --verify rai/rich-r0": {session.ExitUsage, `in namespace "rai", and -n says "mm": leave one of them out`},
+		"--verify mm/none.yaml":      {session.ExitError, "cannot read mm/none.yaml"},
+		"--verify ./none":            {session.ExitError, "cannot read ./none"},
+		"--verify -n rai rich-r0":    {session.ExitUsage, "explain --verify RESERVATION -n NAMESPACE"},
+		"--verify x trainer":         {session.ExitUsage, "leave out the Run"},
+		"trainer -o table":           {session.ExitUsage, `"table" is not a format`},
 	} {
-		said := clitest.Do(t, clitest.NewServer(t, life()...), Command, strings.Fields(args)...)
+		said := clitest.DoHere(t, clitest.NewServer(t, life()...), Command, strings.Fields(args)...)
 		if said.Code != c.code || !strings.Contains(said.Out+said.Err, c.told) {
 			t.Errorf("explain %s: %+v", args, said)
 		}

@@ -41,9 +41,10 @@ to it and have done to it. The answer comes from the Run, its GPU leases (leases
 of their nodes, the Reservations and the Events about the Run.
 
 --verify runs the lottery of a Reservation again from its published record, and says whether the record is valid and
-what differs. The name of a file ends in .yaml, .yml or .json, or contains a slash; "-" is standard input. Checking a
-file needs no cluster: save one with "kubectl get reservation NAME -o yaml". Only somebody who saw the commitment before
-the draw can tell whether the file has the same one.
+what differs. Name a Reservation, also as NAMESPACE/NAME, or a file: its name ends in .yaml, .yml or .json, contains a
+slash and is no NAMESPACE/NAME, or is that of a file that is there; "-" is standard input. Checking a file needs no
+cluster: save one with "kubectl get reservation NAME -o yaml". Only somebody who saw the commitment before the draw can
+tell whether the file has the same one.
 
 With -o json or yaml, --verify prints reservation, namespace, run, state, verdict (valid, invalid or unrevealed),
 differs[], at, revealsAt, activatedAt, commitment, nonce, conflictSetDigest, seed, draws[] (owner, owners, run, tickets,

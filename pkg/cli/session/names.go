@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"regexp"
 	"slices"
@@ -199,12 +200,23 @@ func (s *Session) Called(name string) string {
 	return name
 }
 
-// NotFoundInWords says which Run does not exist, and how to find those that do.
+// NotFoundInWords says which Run does not exist, and how to find those that do. What has been taken for NAMESPACE/NAME
+// may be meant as KIND/NAME.
 func (s *Session) NotFoundInWords(err error, namespace, name string) error {
-	if apierrors.IsNotFound(err) && !IsMissingKind(err) {
+	noKind := ""
+	if s.namespace == namespace && s.Called(name) == name {
+		noKind = fmt.Sprintf("%q is no kind of which Runs are", namespace)
+	}
+	switch {
+	case apierrors.IsNotFound(err) && !IsMissingKind(err):
+		if noKind != "" {
+			noKind = ", and " + noKind
+		}
 		return Fail(ExitError,
-			"Run %q not found in namespace %q; \"kubectl runs list -A\" lists those that you may read",
-			s.Called(name), namespace)
+			"Run %q not found in namespace %q%s; \"kubectl runs list -A\" lists those that you may read",
+			s.Called(name), namespace, noKind)
+	case apierrors.IsForbidden(err) && noKind != "":
+		return Fail(ExitError, "%s; ask an administrator for the right; %s", Refusal(err), noKind)
 	}
 	return err
 }

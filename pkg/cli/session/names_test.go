@@ -78,6 +78,8 @@ func TestRunsByKindAndName(t *testing.T) {
 		"podgroup/none": `!Run "podgroup/none" not found in namespace "rai"`,
 		"Deployment/x": `!"Deployment/x" does not name a Run of namespace "rai": "kubectl runs list -n rai" shows the ` +
 			`names of those that you may read`,
+		"deployment/x": `!Run "x" not found in namespace "deployment", and "deployment" is no kind of which Runs are; ` +
+			`"kubectl runs list -A"`,
 		"trainjob/llm":                      llm + " ",
 		"TrainJob.trainer.kubeflow.org/llm": llm + " ",
 		"trainjob.example.com/llm":          `!does not name a Run`,
@@ -109,6 +111,31 @@ func TestRunsByKindAndName(t *testing.T) {
 		case !fails && (said.Code != 0 || said.Out != want):
 			t.Errorf("%s: %+v, want %s", typed, said, want)
 		}
+	}
+}
+
+// TestAKindThatMayBeANamespace has somebody who may read his own namespace alone name what owns a Run's pods, of a kind
+// of which Runs are not.
+func TestAKindThatMayBeANamespace(t *testing.T) {
+	server := clitest.NewServer(t)
+	server.Before = func(request string) error {
+		if strings.HasPrefix(request, "get runs/x") {
+			return clitest.Forbidden("get", "runs")
+		}
+		return nil
+	}
+	said := clitest.DoHere(t, server, func(s *session.Session) *cobra.Command {
+		return &cobra.Command{Use: "says", RunE: s.OnRuns(func(ctx context.Context, own []string) error {
+			c, namespace, _, err := s.Connect()
+			if err != nil {
+				return err
+			}
+			err = c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: own[0]}, &rqv1.Run{})
+			return s.NotFoundInWords(err, namespace, own[0])
+		})}
+	}, "deployment/x")
+	if said.Code == 0 || !strings.Contains(said.Err, `; "deployment" is no kind of which Runs are`) {
+		t.Errorf("%+v", said)
 	}
 }
 
