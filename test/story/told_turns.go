@@ -68,7 +68,7 @@ func windowOpens(s *Teller) {
 	s.Same("confidence", rqv1.ConfidenceWindowAligned, r.Status.Forecast.Confidence)
 	s.Same("earliest start", opens.Add(time.Second).UTC(), r.Spec.EarliestStart.UTC())
 	s.Same("on how many nodes, of both domains", 8, len(r.Spec.IntendedSlice.Nodes))
-	if left := r.Status.CountdownSeconds; left == nil || *left > 13 {
+	if left := r.Status.CountdownSeconds; left == nil || *left > 13 || *left < 5 {
 		s.Errorf("countdown %v", left)
 	}
 	s.Submit("filler", 32, s.By("day"), Lasts(4*time.Second))
