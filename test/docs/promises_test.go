@@ -28,6 +28,8 @@ const (
 	wider      = "test/story/told_life.go#growAndShrink"
 	fillsSpare = "test/story/told_opportunistic.go#fillAndSwap"
 	swapsOnA   = "test/story/told_cuts.go#swapsOnA"
+	oneSpare   = "test/story/told_sizes.go#oneSpareIsOnePod"
+	sized      = "test/story/told_sizes.go#sized"
 	remedies   = "pkg/resolver/remedies.go"
 	remedied   = "pkg/resolver/remedies_test.go#TestRemedies"
 	lottery    = "test/story/told_cuts.go#lotteryAfterABudgetCut"
@@ -36,24 +38,28 @@ const (
 
 // promises are what the documentation promises to whoever looks for exactly these words.
 var promises = []promise{
-	{"rq.davidlangworthy.io/run", "researchers.md", apiLabels, `LabelRun = GroupName + "/run"`, ranksKnow, "JOBTREE_RUN"},
-	{"rq.davidlangworthy.io/role", "researchers.md", apiLabels, `LabelRole = GroupName + "/role"`,
-		"test/integration/groups_life_test.go#TestAJobHasSpares", "LabelRole"},
-	{"rq.davidlangworthy.io/index", "researchers.md", apiLabels, `LabelIndex = GroupName + "/index"`,
-		"test/integration/groups_life_test.go#TestAJobHasSpares", "LabelIndex"},
+	{"rq.davidlangworthy.io/run", "researchers.md", apiLabels, `LabelRun = GroupName + "/run"`, ranksKnow, "LabelRun:"},
+	{"rq.davidlangworthy.io/role", "researchers.md", apiLabels, `LabelRole = GroupName + "/role"`, oneSpare,
+		"[rqv1.LabelRole] == string(rqv1.RoleSpare)"},
+	{"rq.davidlangworthy.io/index", "researchers.md", apiLabels, `LabelIndex = GroupName + "/index"`, ranksKnow,
+		"LabelIndex: rank"},
 	{"rq.davidlangworthy.io/group-index", "researchers.md", apiLabels, `LabelGroupIndex = GroupName + "/group-index"`,
-		ranksKnow, "LabelGroupIndex"},
+		ranksKnow, "LabelGroupIndex: fmt"},
 	{"rq.davidlangworthy.io/cohort", "researchers.md", apiLabels, `LabelCohort = GroupName + "/cohort"`, ranksKnow,
-		"LabelCohort"},
+		`LabelCohort: "0"`},
 	{"Spare", "researchers.md", apiLeases, `RoleSpare LeaseRole = "Spare"`, fillsSpare, "Spare Start Swap"},
 	{"Borrowed", "opportunistic.md", apiLeases, `RoleBorrowed LeaseRole = "Borrowed"`,
-		"test/story/told_opportunistic.go#Borrowed", ""},
+		"test/story/told_opportunistic.go#Borrowed", "rqv1.RoleBorrowed"},
 	{"closureReason", "examples.md", apiLeases, `json:"closureReason,omitempty"`, fillsSpare, "ClosureReason"},
 	{"ReclaimedBySpare", "opportunistic.md", apiLeases, "", fillsSpare, ""},
 	{"Swap", "failures.md", apiLeases, `= "Swap"`, swapsOnA, ""},
 	{"NodeFailure", "failures.md", apiLeases, `= "NodeFailure"`, swapsOnA, ""},
-	{"Shrink", "concepts.md", apiLeases, `= "Shrink"`, wider, ""},
+	{"Shrink", "concepts.md", apiLeases, `= "Shrink"`, wider, `"Shrink": 8`},
 	{"Grow", "concepts.md", apiLeases, `ReasonGrow`, "pkg/book/grow_test.go#TestARunGrowsStepByStep", "ReasonGrow"},
+	{"Restart", "failures.md", apiLeases, `ReasonRestart LeaseReason = "Restart"`,
+		"test/story/told_restarts.go#restartWhereItWas", "ReasonRestart: 1"},
+	{"Repaid", "concepts.md", apiLeases, `ClosedRepaid ClosureReason = "Repaid"`,
+		"test/story/told_borrowed.go#desiresLess", `"Repaid": 2`},
 	{"RandomPreempt", "concepts.md", apiLeases, `= "RandomPreempt"`, lottery, ""},
 	{"DropSpare", "concepts.md", apiLeases, `= "DropSpare"`, "test/story/told_room.go#sparesDroppedFirst", ""},
 	{"PriorityPreempt", "hotswap.md", apiLeases, `= "PriorityPreempt"`,
@@ -66,28 +72,36 @@ var promises = []promise{
 		"test/integration/cli_watch_test.go#TestWatchTellsWidthAndLeases", "[leases: 2 active, 2 spare]"},
 	{"desiredTotalGPUs", "examples.md", apiRuns, `json:"desiredTotalGPUs,omitempty"`, wider, "Desires(96)"},
 	{"shrunk to 96 GPUs", "examples.md", "pkg/lifecycle/story.go", "shrunk to %d GPU", wider, ""},
+	{"sponsor", "examples.md", "pkg/apis/rq/v1/shared_types.go", `RelationSponsor Relation = "sponsor"`,
+		"test/story/told_borrowed.go#borrowedFirst", `s.Pay("lender", 8, "sponsor")`},
+	{"InsufficientBudget", "researchers.md", "pkg/plan/refusal.go", "", "test/story/told_sizes.go#sparesDoNotChoose", ""},
+	{"WindowClosed", "researchers.md", "pkg/plan/refusal.go", "", "test/story/told_sizes.go#sizePaidInItsWindow", ""},
 	{"GPUs exhausted for requested width", "troubleshooting.md", "pkg/plan/money.go", "", sponsored, ""},
 	{"BorrowLimit", "reservations.md", "pkg/plan/refusal.go", "", sponsored, ""},
 	{"it does not lend to", "troubleshooting.md", "pkg/budget/cover.go", "",
 		"pkg/budget/limit_test.go#TestSponsorsThatDoNotLend", ""},
 	{"borrowedGPUs", "examples.md", "pkg/apis/rq/v1/funding_types.go", "", sponsored, "awaitFunding"},
 	{"ownedGPUs", "examples.md", "pkg/apis/rq/v1/funding_types.go", `json:"ownedGPUs"`, sponsored, "awaitFunding"},
-	{"spares: 1", "researchers.md", apiRuns, `json:"spares,omitempty"`, "test/story/told_sizes.go#oneSpareIsOnePod",
-		"Spares(1)"},
+	{"spares: 1", "researchers.md", apiRuns, `json:"spares,omitempty"`, oneSpare, "Spares(1)"},
+	{"sparesPerGroup", "researchers.md", apiRuns, `json:"sparesPerGroup,omitempty"`, sized, "status.SparesPerGroup"},
+	{"gpusPerPod", "researchers.md", apiRuns, `json:"gpusPerPod,omitempty"`, sized, "status.GPUsPerPod"},
 	{"pendingReservation", "reservations.md", apiRuns, `json:"pendingReservation,omitempty"`, lottery,
 		"PendingReservation"},
 	{"Released", "reservations.md", apiTimes, `= "Released"`, lottery, "ReservationReleased"},
 	{"earliestStart", "reservations.md", apiTimes, `json:"earliestStart"`, lottery, "EarliestStart"},
 	{"deficitGPUs", "reservations.md", apiTimes, `json:"deficitGPUs"`, lottery, "DeficitGPUs"},
 	{"conflictSet", "reservations.md", apiTimes, `json:"conflictSet,omitempty"`, lottery, "Conflicts(r)"},
-	{"cluster short by", "examples.md", "pkg/lifecycle/publish.go", "", "test/story/told_sizes.go#oneSpareIsOnePod", ""},
+	{"cluster short by", "examples.md", "pkg/lifecycle/publish.go", "", oneSpare, ""},
 	{"Drop spares in scope", "reservations.md", remedies, "", remedied, ""},
 	{"Shrink elastic runs by step size", "reservations.md", remedies, "", remedied, ""},
 	{"Run fair lottery if deficit remains", "reservations.md", remedies, "", remedied, ""},
 	{"conservative", "reservations.md", apiTimes, `= "conservative"`, lottery, "ConfidenceConservative"},
 	{"window-aligned", "examples.md", apiTimes, `= "window-aligned"`, "test/story/told_turns.go#windowOpens",
 		"ConfidenceWindowAligned"},
-	{"countdownSeconds", "examples.md", apiTimes, "", "test/story/told_turns.go#windowOpens", "CountdownSeconds"},
+	{"known-release", "reservations.md", apiTimes, `= "known-release"`, "test/story/told_room.go#knownDates",
+		"ConfidenceKnownRelease"},
+	{"countdownSeconds", "examples.md", apiTimes, "", "pkg/lifecycle/commitment_test.go#TestTheCountdown",
+		"Status.CountdownSeconds; got != want"},
 	{"AtRisk", "reservations.md", "pkg/apis/rq/v1/run_conditions.go", "", "test/story/told_backfill.go#risk",
 		"ConditionAtRisk"},
 	{"DeletionByJobtree", "workloads.md", "pkg/controllers/pods.go", "", "test/integration/groups_life_test.go#seen", ""},
@@ -104,7 +118,8 @@ func TestPromises(t *testing.T) {
 				t.Errorf("%s has no %q", p.code, piece)
 			}
 			file, name, _ := strings.Cut(p.test, "#")
-			body := regexp.MustCompile(`(?ms)^func (?:\([^)]*\) )?` + name + `\(.*?^}`).FindString(read(t, file))
+			of := regexp.MustCompile(`(?ms)^func (?:\([^)]*\) )?` + name + `\([^\n]*(.*?)^}`).FindStringSubmatch(read(t, file))
+			body := strings.Join(of[min(1, len(of)):], "") // its name is no proof
 			if seen := cmp.Or(p.seen, p.words); !strings.Contains(body, seen) {
 				t.Errorf("%s has no function %s with %q", file, name, seen)
 			}

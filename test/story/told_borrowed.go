@@ -52,6 +52,7 @@ func borrowedFirst(s *Teller, total int32, narrower func(*Teller)) {
 func (s *Teller) desiresLess() {
 	s.Edit("train", Desires(32))
 	s.Says("train", rqv1.RunRunning, "shrunk to 32 GPUs")
+	s.Ledger("train", Leases{Open: 4, "Repaid": 2, "Shrink": 1})
 }
 
 // makesRoom has a Run of somebody else be started at the cost of a step.
