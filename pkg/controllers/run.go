@@ -173,6 +173,9 @@ func (r *reconciler) reconcile(ctx context.Context, name types.NamespacedName) (
 	if outcome.Unsaid != nil {
 		r.tell.unsaid(ctx, objects.Run, outcome.Unsaid)
 	}
+	if outcome.Unrepaid != nil && objects.Run != nil {
+		r.tell.unrepaid(ctx, objects.Run, outcome.Unrepaid)
+	}
 	return outcome.After, err
 }
 

@@ -93,6 +93,14 @@ func (s statusWriter) unsaid(ctx context.Context, run *rqv1.Run, why error) {
 		"the Run's pods are deleted, but its status could not be written: %s", why.Error())
 }
 
+// unrepaid tells that a Run's pods do not exchange payers, and why: a sponsor goes on paying for what is not the last.
+func (s statusWriter) unrepaid(ctx context.Context, run *rqv1.Run, why error) {
+	klog.FromContext(ctx).Error(why, "The API server refuses that two pods exchange payers", "run", klog.KObj(run))
+	s.events.Eventf(reference(run), nil, corev1.EventTypeWarning, "ExchangeRefused", "Reconcile",
+		"a sponsor goes on paying for a pod that is not the last, since the Lease of its next payer is refused: %s",
+		why.Error())
+}
+
 // count counts what a status changes.
 func (s statusWriter) count(o *lifecycle.Observed, status *rqv1.RunStatus) {
 	was := &o.Run.Status

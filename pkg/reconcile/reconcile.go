@@ -42,13 +42,15 @@ type Outcome struct {
 	// Unsaid is why the API server refuses a status that was to be written before pods went, which went all the same, or
 	// that was to say that the Run runs, which does not.
 	Unsaid error
+	// Unrepaid is why the API server refuses that two pods of the Run exchange payers; it is tried again later.
+	Unrepaid error
 }
 
 // Reconcile brings one Run a decision further. What the outcome says holds also beside an error: what is due is due
 // whatever has been refused. Decided is told of the decision; nil for nobody.
 func (r *Runs) Reconcile(ctx context.Context, objects book.Objects,
 	decided func(lifecycle.Observed, lifecycle.Decision)) (Outcome, error) {
-	again, unpaid := r.repay(ctx, &objects)
+	again, refusal, unpaid := r.repay(ctx, &objects)
 	if unpaid != nil {
 		out, err := r.deleteMeanwhile(ctx, objects)
 		return out, errors.Join(unpaid, err)
@@ -62,7 +64,7 @@ func (r *Runs) Reconcile(ctx context.Context, objects book.Objects,
 		decided(o, d)
 	}
 	out, err := r.CarryOut(ctx, o, d)
-	out.After = lifecycle.Soonest(out.After, again)
+	out.After, out.Unrepaid = lifecycle.Soonest(out.After, again), refusal
 	return out, errors.Join(unreserved, err)
 }
 

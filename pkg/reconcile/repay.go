@@ -31,39 +31,40 @@ const repaidRest = 5 * time.Minute
 
 // repay writes the exchanges of payers that have been begun in a Run, by this process or by one before, and those that
 // are due. The Leases that were observed are as they are then. As long as it fails it is not known who pays for what,
-// and no Lease of the Run may close. It returns when to look again, 0 for when something comes up.
-func (r *Runs) repay(ctx context.Context, objects *book.Objects) (after time.Duration, err error) {
+// and no Lease of the Run may close. It returns when to look again, 0 for when something comes up, and why an exchange
+// is refused.
+func (r *Runs) repay(ctx context.Context, objects *book.Objects) (after time.Duration, refusal, err error) {
 	held, _ := r.exchanges.Load(objects.Name)
 	before, _ := held.(repaying)
 	if before.first.Name != "" {
 		is, err := r.api.ReadLease(ctx, before.first)
 		if err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		objects.Leases = joined(objects.Leases, is)
 	}
 	left, now := rank.Unfinished(objects.Leases), r.now()
 	if len(left) == 0 && objects.Run != nil {
 		if rest := before.rests.Sub(now); rest > 0 {
-			return rest, nil
+			return rest, nil, nil
 		}
 		left = r.due(objects, now) // what was begun and has not happened is decided anew: its Leases may be closed by now
 	}
 	for i := range left {
 		x := &left[i]
-		refused, err := r.exchange(ctx, x)
+		refusal, err := r.exchange(ctx, x)
 		if err != nil {
 			r.exchanges.Store(objects.Name, repaying{first: x.Now[0].Key()})
-			return 0, err
+			return 0, nil, err
 		}
-		if refused {
+		if refusal != nil {
 			r.exchanges.Store(objects.Name, repaying{rests: now.Add(repaidRest)})
-			return repaidRest, nil
+			return repaidRest, refusal, nil
 		}
 		objects.Leases = exchanged(x, objects.Leases)
 	}
 	r.exchanges.Delete(objects.Name)
-	return 0, nil
+	return 0, nil, nil
 }
 
 // joined returns some open Leases, and one that the caches may lack, if it is open.
@@ -99,28 +100,28 @@ func (r *Runs) due(objects *book.Objects, now time.Time) []rank.Exchange {
 
 // exchange writes an exchange. Until its first Lease is known to be written it may not have happened; from then on it
 // has, as that Lease says. One of which that is refused has not.
-func (r *Runs) exchange(ctx context.Context, x *rank.Exchange) (refused bool, err error) {
+func (r *Runs) exchange(ctx context.Context, x *rank.Exchange) (refusal, err error) {
 	is, err := r.api.OpenLease(ctx, x.Now[0])
 	if err != nil {
 		if refusesLease(err) {
-			return true, nil
+			return err, nil
 		}
-		return false, err
+		return nil, err
 	}
 	switch {
 	case is.Status.Closed || !rank.Continues(is, x.Was[0]):
-		return true, nil // something else has the name
+		return fmt.Errorf("Lease %s/%s is of something else", is.Namespace, is.Name), nil
 	case !x.Begin(is):
-		return false, fmt.Errorf("an exchange of payers has been begun otherwise: Lease %s/%s", is.Namespace, is.Name)
+		return nil, fmt.Errorf("an exchange of payers has been begun otherwise: Lease %s/%s", is.Namespace, is.Name)
 	}
 	r.book.SetLease(is)
 	if x.Now[1] != nil {
 		if err := r.openOther(ctx, x); err != nil {
-			return false, err
+			return nil, err
 		}
 	}
 	_, err = r.api.CloseLeases(ctx, x.Closed())
-	return false, err
+	return nil, err
 }
 
 // openOther writes the second Lease of an exchange that has happened. It is not written in a namespace that goes, and

@@ -85,7 +85,7 @@ func TestABegunExchangeIsReadFirst(t *testing.T) {
 				}
 			}
 			objects := book.Objects{Name: train, Leases: c.leases(&x)}
-			if _, err := runs.repay(t.Context(), &objects); (err != nil) != (c.err != nil) {
+			if _, _, err := runs.repay(t.Context(), &objects); (err != nil) != (c.err != nil) {
 				t.Errorf("%v", err)
 			}
 			if diff := cmp.Diff(c.want, api.calls); diff != "" {
@@ -135,9 +135,9 @@ func TestARefusedExchangeRests(t *testing.T) {
 	runs, _ := deciding(t, api)
 	low, high := paidBy("0", "lender", rqv1.RelationSponsor), paidBy("1", "own", rqv1.RelationOwn)
 	x := rank.Exchanged(low, high, noon)
-	refused, err := runs.exchange(t.Context(), &x)
-	if !refused || err != nil {
-		t.Fatalf("%v, %v", refused, err)
+	refusal, err := runs.exchange(t.Context(), &x)
+	if !errors.Is(refusal, invalid) || err != nil {
+		t.Fatalf("%v, %v", refusal, err)
 	}
 	if diff := cmp.Diff([]string{"open train-0-2@0s"}, api.calls); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -147,5 +147,20 @@ func TestARefusedExchangeRests(t *testing.T) {
 	}
 	if !refusesLease(apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "ns")) || refusesLease(errAway) {
 		t.Error("what refuses a Lease, and what does not")
+	}
+}
+
+// TestARefusedExchangeIsTold: who administers the cluster reads in an event why sponsors go on paying.
+func TestARefusedExchangeIsTold(t *testing.T) {
+	api := &recorder{stored: map[string]*rqv1.Lease{}}
+	runs, x := begun(t, api)
+	other := x.Now[0].DeepCopy()
+	other.Spec.Repaid.Lease = "another"
+	api.stored[other.Name] = other
+	runs.exchanges.Delete(train)
+	out, err := runs.Reconcile(t.Context(), book.Objects{Name: train, Leases: append(x.Was[:], x.Now[0])}, nil)
+	if err != nil || out.Unrepaid == nil || !strings.Contains(out.Unrepaid.Error(), "Lease ns/train-0-2 is of something else") ||
+		out.After == 0 || out.After > repaidRest {
+		t.Errorf("%+v, %v", out, err)
 	}
 }

@@ -46,6 +46,7 @@ var sampled = []string{
 	"nodes-that-are-not-used", "pods-of-the-nodes-that-came", "queue-of-one-owner",
 	"woken-by-a-lease", "woken-by-a-node", "woken-by-a-budget", "woken-by-a-payer", "woken-by-an-uncordoned-node",
 	"woken-by-room-where-it-is-paid-for",
+	"borrowed-first-by-desire",
 	"two-lend-to-each-other", "circle-of-parents", "budget-deleted", "edited-lending-off", "edited-cap-lowered",
 }
 
