@@ -148,6 +148,21 @@ func draft(name string, gpus int32) *rqv1.Run {
 			Resources: rqv1.RunResources{GPUType: "H100-80GB", TotalGPUs: gpus}}}
 }
 
+// TestPlanSaysWhatSparesComeTo in the pods that the Run gets.
+func TestPlanSaysWhatSparesComeTo(t *testing.T) {
+	for budgeted, want := range map[int32]string{
+		24: "NOTE a spare replaces a whole pod, here of 8 GPUs: spares of 1 are rounded up to 8,",
+		4:  "NOTE a spare replaces a whole pod, here of 4 GPUs: spares of 1 are rounded up to 4,",
+	} {
+		run := draft("spared", min(16, budgeted))
+		run.Spec.Spares = clitest.Ptr(int32(1))
+		said := clitest.Do(t, clitest.NewServer(t, fleetOf(4, budgeted)...), Command, "-f", file(t, run))
+		if got := strings.Join(strings.Fields(said.Out), " "); !strings.Contains(got, want) {
+			t.Errorf("with a Budget of %d GPUs it lacks %q: %+v", budgeted, want, said)
+		}
+	}
+}
+
 // TestPlanOfAFile says what would happen, of each Run by itself, and writes nothing.
 func TestPlanOfAFile(t *testing.T) {
 	server := clitest.NewServer(t, fleetOf(4, 24)...)

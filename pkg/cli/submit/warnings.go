@@ -12,10 +12,6 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/cli/world"
 	"github.com/davidlangworthy/jobtree/pkg/config"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
-	"github.com/davidlangworthy/jobtree/pkg/published"
-	"github.com/davidlangworthy/jobtree/pkg/rank"
-	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // unprotected is said of Runs that are lost if they are drawn.
@@ -40,7 +36,7 @@ func (s *submission) foretell(ctx context.Context, c client.Client, created []*u
 			runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &run) != nil {
 			continue
 		}
-		for _, text := range remarks(&run, fleet, args) {
+		for _, text := range world.Remarks(&run, fleet, args) {
 			fmt.Fprintf(s.ErrOut, "Warning: Run %s: %s\n", run.Name, printers.EscapeTerminal(text))
 		}
 		if t := run.Spec.Runtime; !run.Spec.Opportunistic && (t == nil || t.Checkpoint == nil && t.MaxDuration == nil) {
@@ -55,18 +51,4 @@ func (s *submission) foretell(ctx context.Context, c client.Client, created []*u
 		which += fmt.Sprintf(" (and %d more)", more)
 	}
 	fmt.Fprintf(s.ErrOut, "Warning: %s %s\n", which, unprotected)
-}
-
-// remarks is what is to be said of the shape of a Run on a fleet.
-func remarks(run *rqv1.Run, fleet published.Fleet, args *config.Args) []string {
-	templateGPUs := 0
-	if run.Spec.Template != nil {
-		templateGPUs = rank.PodGPUs(&run.Spec.Template.Spec, args.GPUResource...)
-	}
-	there := topology.NewBlocks(fleet.NodesOf(run.Spec.Resources.GPUType)...)
-	d, refusal := plan.DemandOf(&run.Spec, templateGPUs, there, nil)
-	if refusal != nil {
-		return nil
-	}
-	return plan.Remarks(&run.Spec, templateGPUs, d, there)
 }
