@@ -6,10 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
@@ -105,6 +107,16 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 		refusal.Reason = plan.NodesRejected
 	}
 	refusal.Without(rejection)
+	t.sayDomain(refusal, g)
+}
+
+// sayDomain adds to a refusal by other scheduling rules that a group asks for domains to itself that groups of GPUs do
+// not have: that may be why. Whoever may edit the Run may have written that, and what is no key of a label is not told.
+func (t *nodeTable) sayDomain(refusal *plan.Refusal, g *gang) {
+	key := g.run.Annotations[rqv1.AnnotationExclusive]
+	if key != t.args.FabricLevel && len(validation.IsQualifiedName(key)) == 0 {
+		refusal.Message += "; " + plan.OtherDomain("it", key, t.args.FabricLevel)
+	}
 }
 
 // rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last

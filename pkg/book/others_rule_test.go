@@ -1,8 +1,11 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 const othersRule = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -31,6 +34,27 @@ func TestShardsStayWhereAnothersRuleTurnsAStartDown(t *testing.T) {
 		s.later(6 * time.Minute)
 		s.running("wants", "although its node accepts it")
 	})
+}
+
+// A Run of a JobSet that asks for node pools to itself, where groups stay within fabric domains, is told so while
+// another rule keeps it from its nodes, and is not where groups stay within what it asks for.
+func TestADomainThatGroupsDoNotHaveIsTold(t *testing.T) {
+	for key, told := range map[string]bool{"pool": true, "fabric.domain": false, "no key": false} {
+		tell(t, func(w *world) {
+			w.addNode("n0", "d0")
+			w.setBudget("a", "org:a", 64)
+			w.Rejects["n0"] = othersRule
+			w.submit("run0", "org:a", 1, 1, 8)
+			run := w.Runs["run0"].DeepCopy()
+			run.Annotations = map[string]string{rqv1.AnnotationExclusive: key}
+			w.SetRun(run)
+			w.settle()
+			r := w.Book.Refusal(run.UID)
+			if r == nil || strings.Contains(r.Message, "set fabricLevel to "+key) != told {
+				w.t.Fatalf("with domains of %s it is refused with %+v", key, r)
+			}
+		})
+	}
 }
 
 // A spare stands by, and shards over it stay, where another's rule keeps its rank from its place.

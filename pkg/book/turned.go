@@ -16,9 +16,11 @@ func (x *starter) turned(m *member, node, why string) {
 	}
 	if node == "" {
 		x.places.giveBack(m)
-		x.waiting.refuse(g, &plan.Refusal{Reason: plan.NodesRejected, Spare: m.part.Spare && m.extra() && !m.joins(),
+		refusal := &plan.Refusal{Reason: plan.NodesRejected, Spare: m.part.Spare && m.extra() && !m.joins(),
 			Grow: m.joins(), Belated: m.belated(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor,
-			Rejected: &plan.Rejection{Rule: why}, Message: why})
+			Rejected: &plan.Rejection{Rule: why}, Message: why}
+		x.nodes.sayDomain(refusal, g)
+		x.waiting.refuse(g, refusal)
 		return
 	}
 	g.excluded[node] = why

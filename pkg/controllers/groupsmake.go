@@ -19,6 +19,9 @@ func (g *groups) createRun(ctx context.Context, o *group.Observed, d *group.Deri
 	if len(o.MadeFor) > 0 {
 		run.Annotations[rqv1.AnnotationMadeFor] = group.SayMadeFor(o.MadeFor)
 	}
+	if d.Exclusive != "" {
+		run.Annotations[rqv1.AnnotationExclusive] = d.Exclusive
+	}
 	err = g.client.Create(ctx, run)
 	switch {
 	case apierrors.IsAlreadyExists(err):

@@ -11,6 +11,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/config"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -68,6 +69,9 @@ type Derived struct {
 	Problem, Waits string
 	// Note says what of the group's wishes the Run does not have; empty where it has all.
 	Note string
+	// Exclusive is the label of which each of the group's Jobs is to have a domain for itself, where groups of GPUs stay
+	// within those of another.
+	Exclusive string
 }
 
 // Hash tells one spec from another.
@@ -140,8 +144,7 @@ func Derive(o *Observed) Derived {
 			GPUsPerPod: ptr.To(int32(perPod))}}
 	p.setLocality(spec, o, &shape, perPod)
 	if key := shape.within; key != "" && key != o.FabricLevel {
-		out.Note = fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within "+
-			"one of %s: set fabricLevel to %s if its domains are others", o.Key, key, o.FabricLevel, key)
+		out.Note, out.Exclusive = plan.OtherDomain(o.Key.String(), key, o.FabricLevel), key
 	}
 	p.setWidth(spec, int32(shape.Least*perPod), total)
 	if spares := p.gpus(rqv1.AnnotationSpares, 1, 0); spares > 0 {

@@ -50,8 +50,8 @@ func TestAnotherDomainThanGroupsHave(t *testing.T) {
 		object := strings.Replace(twoByTwo, "name: llm", "name: llm, annotations: {"+exclusiveTopology+": "+key+"}", 1)
 		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"},
 			Object: objectOf(t, object)})
-		if d.Note != want {
-			t.Errorf("%s: %q, want %q", key, d.Note, want)
+		if d.Note != want || (d.Exclusive == key) != (want != "") {
+			t.Errorf("%s: %q of %q, want %q", key, d.Note, d.Exclusive, want)
 		}
 	}
 }

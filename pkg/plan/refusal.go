@@ -138,6 +138,13 @@ func (r *Refusal) Because(why string) {
 	r.Message = fmt.Sprintf("%s, such as %s: %s", r.Message, r.Excluded, why)
 }
 
+// OtherDomain says that who asks for domains of a label to itself gets those of another, within which a group of GPUs
+// stays.
+func OtherDomain(who, key, level string) string {
+	return fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within one of "+
+		"%s: set fabricLevel to %s if its domains are others", who, key, level, key)
+}
+
 // SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second,
 // and alone is no news.
 func (r *Refusal) SameAs(o *Refusal) bool {

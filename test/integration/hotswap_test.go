@@ -221,6 +221,7 @@ func TestExclusiveDomainsAreOthers(t *testing.T) {
 	s.create(js)
 	run := s.jobSetRun("train")
 	s.awaitRefusal(run, "NodesRejected", "node(s) didn't match pod affinity rules")
+	s.awaitRefusal(run, "NodesRejected", advice)
 	if err := s.holdsNothing(run); err != nil {
 		t.Error(err)
 	}
