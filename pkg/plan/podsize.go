@@ -12,11 +12,11 @@ import (
 )
 
 // podSize returns the GPUs of one pod where neither the Run nor its template says how many: the largest size that
-// divides every width and with which the Run's ranks fit the fleet, and are paid for there, while nobody holds anything,
-// at its total, or else at the widest width that any size allows. Who pays now comes before who pays once windows have
-// opened, and room that nobody pays for last. If no size has any, it is the largest that divides and fits a node (R14).
-// Spares take no part: smaller pods would make room and money for them, but each would replace less than a node. Nor does
-// a lesser width that the Run desires: it may desire its total while it runs, in the same pods.
+// divides every width and with which the Run's ranks fit the fleet, and are paid for there, while nobody holds
+// anything, at its total, or else at the widest width that any size allows. Who pays now comes before who pays once
+// windows have opened, and room that nobody pays for last. If no size has any, it is the largest that divides and fits
+// a node (R14). Spares take no part: smaller pods would make room and money for them, but each would replace less than
+// a node. Nor does a lesser width that the Run desires: it may desire its total while it runs, in the same pods.
 func (d Demand) podSize(spec *rqv1.RunSpec, fleet *topology.Blocks, payers *Payers) int {
 	var shapes []Demand
 	spec = atTotal(spec)

@@ -69,9 +69,9 @@ func drawEnvelope(t *rapid.T, name string, lends bool) rqv1.Envelope {
 	return e
 }
 
-// TestPaidPodSizeAgainstEverySize holds the size of pods to all that there are, each planned at each width on the fleet
-// and with the Budgets of which nobody holds anything: the one with which the ranks are placed and paid for, now or else
-// once all windows are open, at its total or else at the widest width, and of equal widths the largest (R14).
+// TestPaidPodSizeAgainstEverySize holds the size of pods to all that there are, each planned at each width on the
+// fleet and with the Budgets of which nobody holds anything: the one with which the ranks are placed and paid for, now
+// or else once all windows are open, at its total or else at the widest width, and of equal widths the largest (R14).
 func TestPaidPodSizeAgainstEverySize(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 400 { // which hold each kind, whatever is drawn besides
@@ -126,8 +126,8 @@ func paidSizeAgainstEverySize(t *rapid.T) (kind string) {
 	return kind
 }
 
-// widestPaid returns the size of pods with which a Run's ranks are planned at their widest at an instant, of equal widths the
-// largest; 0 where it is with none.
+// widestPaid returns the size of pods with which a Run's ranks are planned at their widest at an instant, of equal
+// widths the largest; 0 where it is with none.
 func widestPaid(spec *rqv1.RunSpec, empty *topology.Fleet, accounts *budget.Accounts, at time.Time) (best int) {
 	widest := 0
 	for size := empty.Whole("H100").Largest(); size > 0; size-- {

@@ -61,8 +61,8 @@ func drawUnsized(t *rapid.T) *rqv1.RunSpec {
 }
 
 // TestPodSizeAgainstEverySize holds the size of pods to all that there are, each packed at each width: the one with
-// which the Run's ranks fit the fleet while nobody uses it, at its total or else at the widest width, and of equal widths the
-// largest (R14).
+// which the Run's ranks fit the fleet while nobody uses it, at its total or else at the widest width, and of equal
+// widths the largest (R14).
 func TestPodSizeAgainstEverySize(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range 300 { // which hold each kind, whatever is drawn besides

@@ -159,7 +159,8 @@ func TestARefusedExchangeIsTold(t *testing.T) {
 	api.stored[other.Name] = other
 	runs.exchanges.Delete(train)
 	out, err := runs.Reconcile(t.Context(), book.Objects{Name: train, Leases: append(x.Was[:], x.Now[0])}, nil)
-	if err != nil || out.Unrepaid == nil || !strings.Contains(out.Unrepaid.Error(), "Lease ns/train-0-2 is of something else") ||
+	const why = "Lease ns/train-0-2 is of something else"
+	if err != nil || out.Unrepaid == nil || !strings.Contains(out.Unrepaid.Error(), why) ||
 		out.After == 0 || out.After > repaidRest {
 		t.Errorf("%+v, %v", out, err)
 	}
