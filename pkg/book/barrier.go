@@ -24,8 +24,10 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 		if m.gang.awaitsPods() {
 			b.mail.reconcile(keyOf(m.gang.run), lane.Begin)
 		}
-		if next := m.gang.nextInTurn(m); next != nil && !next.standIn {
-			b.mail.activate(next.pod)
+		if len(spreadKeys(m.pod)) > 0 {
+			if next := m.gang.nextInTurn(); next != nil && !next.standIn {
+				b.mail.activate(next.pod)
+			}
 		}
 	}
 	return nil

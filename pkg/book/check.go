@@ -145,24 +145,24 @@ func (p *placement) stand(places []Place) bool {
 // refute takes a start back. What a node says for where the others are is no fact about it where these can be
 // elsewhere.
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
-	lays := len(asked.Spread) > 0 && g.check.spread == nil
-	g.check.spread = nil
+	c := &g.check
+	lays := len(asked.Spread) > 0 && c.spread == nil && !c.inVain
+	c.spread, c.instead = nil, map[string]int{}
 	if lays {
-		g.check.lay(asked)
+		c.lay(asked)
 	}
-	for _, t := range g.check.learn(asked, turned) {
+	for _, t := range c.learn(asked, turned) {
+		most := x.mostBut(g, t)
 		if t.Skewed {
-			g.check.skew(t.Node)
+			c.skew(t.Node)
 		}
-		if t.Skewed && lays {
-			continue
-		}
-		if most := x.mostBut(g, t); most >= 0 {
-			if g.check.upTo == nil {
-				g.check.upTo, g.check.why = map[string]int{}, map[string]string{}
-			}
-			g.check.upTo[t.Node], g.check.why[t.Node] = most, t.Why
-		} else {
+		switch {
+		case t.Skewed && lays:
+			c.instead[t.Node] = most
+			c.explain(t)
+		case most >= 0:
+			c.bound(t.Node, most, t.Why)
+		default:
 			g.excluded[t.Node] = t.Why
 			if m := x.seats.roster.members[t.Pod]; m != nil {
 				g.spurn(m, t.Node)

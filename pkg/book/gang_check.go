@@ -77,6 +77,10 @@ type checking struct {
 	// them, and spots are all nodes that were looked at for it; nil where they have not been asked.
 	spread map[int]string
 	spots  []string
+	// instead are how many pods nodes take by what they have said for where the others are, below 0 for none, which a
+	// start goes by if no plan has its pods so spread: that has been in vain then, until something has changed.
+	instead map[string]int
+	inVain  bool
 	// skewed are the nodes that turned down a start for where the others are.
 	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
@@ -132,7 +136,7 @@ func (c *checking) retryRest() time.Duration { return firstRetry << min(c.fails,
 // trust has rules not be asked about starts for a while, the longer the more often it could not be found out in time
 // what they say: the pods' own cycles find it out.
 func (c *checking) trust(now time.Time) {
-	c.unasked = now.Add(firstRetry << min(c.vague, mostRetries))
+	c.unasked, c.spread = now.Add(firstRetry<<min(c.vague, mostRetries)), nil
 	c.vague++
 }
 

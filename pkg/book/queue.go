@@ -207,7 +207,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		clear(g.excluded)
-		g.check.upTo, g.check.reaches = nil, nil
+		g.check.upTo, g.check.reaches, g.check.inVain = nil, nil, false
 		g.check.fails++
 		b.waiting.wake(g)
 	}

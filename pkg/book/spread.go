@@ -91,15 +91,16 @@ func (c *Check) Arrange(put func(Place) Verdict) (nodes []string) {
 	return nodes
 }
 
-// nextInTurn returns the first rank of a start that is still to come to its node, for one whose pods are to be spread
-// over nodes as a member's: the rules look at each beside those that have come, so that they come in order. It is nil
-// where they need not.
-func (g *gang) nextInTurn(like *member) *member {
-	if g.started() || g.committed || len(spreadKeys(like.pod)) == 0 {
+// nextInTurn returns the first rank of a start that is still to come to its node and must be spread over nodes: the
+// rules look at each beside those that have come, so that they come in order. Those that are made only once others run
+// are not waited for.
+func (g *gang) nextInTurn() *member {
+	if g.started() || g.committed {
 		return nil
 	}
+	late := g.run != nil && g.run.Spec.TheirsComeLate()
 	for _, m := range g.active.members {
-		if m != nil && m.stage == assigned {
+		if m != nil && m.stage == assigned && len(spreadKeys(m.pod)) > 0 && !(late && m.standIn) {
 			return m
 		}
 	}
@@ -108,11 +109,11 @@ func (g *gang) nextInTurn(like *member) *member {
 
 // awaitsTurn reports whether another rank of a member's gang must come to its node before it may.
 func (g *gang) awaitsTurn(m *member) bool {
-	if m.stage != assigned || m.part.Spare {
+	if m.stage != assigned || m.part.Spare || len(spreadKeys(m.pod)) == 0 {
 		return false
 	}
-	next := g.nextInTurn(m)
-	return next != nil && next != m
+	next := g.nextInTurn()
+	return next != nil && next.part.Index < m.part.Index
 }
 
 // arrangement is where pods have been put so far.
@@ -206,12 +207,48 @@ func (a *arrangement) inTurn(of *part, planned string) []string {
 	return out
 }
 
-// lay has the next plan of a start put the pods where other rules would have them spread.
+// lay has the next plan of a start put the pods where other rules would have them spread, rather than go by what nodes
+// have said of where the others are. It is tried once.
 func (c *checking) lay(asked *Check) {
 	c.spread, c.spots = map[int]string{}, slices.Sorted(maps.Keys(asked.Spots))
 	for i, node := range asked.Spread {
 		c.spread[asked.ranks[i]] = node
 	}
+}
+
+// unlay has a start go by what nodes have said after all, since no plan can have its pods where they would be spread:
+// nobody pays there, or the nodes are not to be used.
+func (g *gang) unlay() bool {
+	c := &g.check
+	if c.spread == nil {
+		return false
+	}
+	for node, most := range c.instead {
+		if most < 0 {
+			g.excluded[node] = c.why[node]
+		} else {
+			c.bound(node, most, c.why[node])
+		}
+	}
+	c.spread, c.instead, c.inVain = nil, nil, true
+	return true
+}
+
+// bound notes how many pods of a start a node takes at most, and why.
+func (c *checking) bound(node string, most int, why string) {
+	if c.upTo == nil {
+		c.upTo = map[string]int{}
+	}
+	c.upTo[node] = most
+	c.explain(Turning{Node: node, Why: why})
+}
+
+// explain notes why a node has turned a start down.
+func (c *checking) explain(t Turning) {
+	if c.why == nil {
+		c.why = map[string]string{}
+	}
+	c.why[t.Node] = t.Why
 }
 
 // skew notes that a node turned a start down for where the others are.

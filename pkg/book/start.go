@@ -79,6 +79,9 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = g.notYet("the Run is being cut for another Run; its missing pods are placed after that")
 	case !g.started() || g.firstRank() != nil:
 		refusal = x.planGang(g, pod, now)
+		if refusal != nil && g.unlay() {
+			refusal = x.planGang(g, pod, now)
+		}
 	}
 	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
 	if refusal == nil && g.started() && !others {
@@ -86,7 +89,6 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = cmp.Or(belated, spare)
 	}
 	if refusal != nil {
-		g.check.spread = nil
 		refusal.Grow = !refusal.Spare && !refusal.Belated && g.grows()
 		x.waiting.refuse(g, refusal)
 		return

@@ -238,6 +238,9 @@ func (w *waitlist) pardon(g *gang) {
 	if all {
 		g.check.reaches = nil
 	}
+	if all || elsewhere {
+		g.check.inVain = false
+	}
 	if all || len(g.check.upTo)+len(g.excluded) < before {
 		g.check.fails = 0
 	}

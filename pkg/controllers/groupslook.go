@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -313,10 +314,8 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	switch {
 	case told != "":
-		if err := g.tellAll(ctx, waiting, told); err != nil {
-			return 0, err
-		}
-		return g.rest(groupRest), g.report(ctx, o, nil, told)
+		err := g.report(ctx, o, nil, told)
+		return g.rest(groupRest), errors.Join(err, g.tellAll(ctx, waiting, told, d.Problem == ""))
 	case d.Spec == nil && d.Waits == "":
 		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil

@@ -53,9 +53,12 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
+// mostTold is how many pods are told something each time that their group is looked at.
+const mostTold = 100
+
 // tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
-// further, and their condition the others (R43).
-func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string) error {
+// further, and their condition the others (R43), unless their group waits for more pods or they for another's gate.
+func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) error {
 	first := max(0, slices.IndexFunc(waiting, g.asksForGPUs))
 	var rest []*corev1.Pod
 	for i, pod := range waiting {
@@ -66,7 +69,12 @@ func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string)
 		}
 	}
 	g.decide(rest, book.Stranger{})
-	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, lifecycle.NotServed(rest, why, g.clock.Now()))
+	if waits {
+		return nil
+	}
+	rest = slices.DeleteFunc(rest, func(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
+	words := lifecycle.NotServed(rest, why, g.clock.Now())
+	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words[:min(len(words), mostTold)])
 }
 
 // misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A

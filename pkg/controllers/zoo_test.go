@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes/fake"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/yaml"
@@ -82,7 +83,7 @@ type simGroups struct {
 }
 
 func newSimGroups(c *simulated.Cluster, b *book.Book, reads map[schema.GroupResource]bool) *simGroups {
-	clock, kube := clocktesting.NewFakeClock(c.Now()), rights{owner: c.Site().Owner}
+	clock, kube := clocktesting.NewFakeClock(c.Now()), rights{fake.NewClientset(), c.Site().Owner}
 	var versions []schema.GroupVersion
 	for _, kind := range zoo.Kinds() {
 		versions = append(versions, kind.GroupVersion())

@@ -18,6 +18,7 @@ func spreadStories() []Story {
 		{Name: "spread-over-nodes", Args: args, Play: spreadOverNodes},
 		{Name: "spread-over-domains-and-nodes", Args: args, Play: spreadOverBoth},
 		{Name: "spread-beside-others", Args: args, Play: spreadBesideOthers},
+		{Name: "spread-where-it-is-paid", Args: args, Play: spreadWhereItIsPaid},
 		{Name: "spread-waits-for-a-domain", Args: args, Play: spreadWaits},
 	}
 }
@@ -112,4 +113,16 @@ func spreadWaits(s *Teller) {
 	s.Remove("holder")
 	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
 	s.Holds("train", Places{"d-0": 4, "e-0": 4})
+}
+
+// spreadWhereItIsPaid has nobody pay on some of the nodes over which pods could be spread.
+func spreadWhereItIsPaid(s *Teller) {
+	s.Nodes("a", 4)
+	s.Nodes("d", 4)
+	s.Fund("a", Envelope("all", 64, func(e *rqv1.Envelope) {
+		e.Selector = map[string]string{domainKey: s.full("d")}
+	}))
+	s.Submit("train", 4, s.By("a"), InPods(1), s.spread(corev1.LabelHostname))
+	s.Says("train", rqv1.RunRunning, "bound 4 GPUs")
+	s.Holds("train", Places{"d-0": 1, "d-1": 1, "d-2": 1, "d-3": 1})
 }
