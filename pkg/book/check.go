@@ -50,8 +50,7 @@ func (b *Book) Check(run types.UID) *Check {
 	slices.Sort(c.Serving)
 	c.Spots = b.spotsOf(g, c)
 	for _, name := range c.Serving {
-		left := g.excluded[name] != "" || g.check.shunned[name] != ""
-		if !left && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
+		if !g.shuns(name) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)
 		}
 	}
@@ -147,26 +146,22 @@ func (p *placement) stand(places []Place) bool {
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
 	lays := len(asked.Spread) > 0 && c.spread == nil && !c.inVain
-	c.spread, c.instead = nil, map[string]int{}
+	c.spread, c.instead = nil, nil
 	if lays {
 		c.lay(asked)
 	}
 	for _, t := range c.learn(asked, turned) {
-		most := x.mostBut(g, t)
+		t.Most = x.mostBut(g, t)
 		if t.Skewed {
 			c.skew(t.Node)
 		}
-		switch {
-		case t.Skewed && lays:
-			c.instead[t.Node] = most
-			c.explain(t)
-		case most >= 0:
-			c.bound(t.Node, most, t.Why)
-		default:
-			g.excluded[t.Node] = t.Why
-			if m := x.seats.roster.members[t.Pod]; m != nil {
-				g.spurn(m, t.Node)
-			}
+		if t.Skewed && lays {
+			c.instead = append(c.instead, t)
+			continue
+		}
+		g.heed(t)
+		if m := x.seats.roster.members[t.Pod]; m != nil && t.Most < 0 {
+			g.spurn(m, t.Node)
 		}
 	}
 	x.places.unwind(g)

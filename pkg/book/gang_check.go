@@ -74,12 +74,12 @@ type checking struct {
 	seen          int64
 	tries         int
 	// spread is where the ranks are to be for the next plan of a start, so that the rules by which they are spread accept
-	// them, and spots are all nodes that were looked at for it; nil where they have not been asked.
-	spread map[int]string
-	spots  []string
-	// instead are how many pods nodes take by what they have said for where the others are, below 0 for none, which a
-	// start goes by if no plan has its pods so spread: that has been in vain then, until something has changed.
-	instead map[string]int
+	// them, and spreadOn how many are to be on each node that was looked at for it; nil where they have not been asked.
+	spread   map[int]string
+	spreadOn map[string]int
+	// instead is what nodes have said for where the others are, which a start goes by if no plan has its pods so spread:
+	// that has been in vain then, until something has changed.
+	instead []Turning
 	inVain  bool
 	// skewed are the nodes that turned down a start for where the others are.
 	skewed map[string]bool
@@ -165,6 +165,9 @@ func (c *checking) without(excluded func(node string) bool) func(node string) bo
 	return func(node string) bool { return shunned[node] != "" || excluded != nil && excluded(node) }
 }
 
+// shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.
+func (g *gang) shuns(node string) bool { return g.excluded[node] != "" || g.check.shunned[node] != "" }
+
 // asksBeyond reports whether a pod uses scheduling rules that a plan does not know.
 func asksBeyond(pod *corev1.Pod) bool { return len(rulesBeyond(pod)) > 0 }
 
@@ -190,9 +193,7 @@ func rulesBeyond(pod *corev1.Pod) []string {
 		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		out = append(out, "pod anti-affinity")
 	}
-	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule
-	}) {
+	if len(spreadKeys(pod)) > 0 {
 		out = append(out, "topology spread")
 	}
 	return out

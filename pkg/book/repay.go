@@ -41,7 +41,10 @@ func (b *Book) Exchanges(run types.UID, now time.Time) [][2]types.NamespacedName
 }
 
 // borrowed reports whether a sponsor pays for a member.
-func borrowed(m *member) bool { return m.payer.relation == rqv1.RelationSponsor }
+func borrowed(m *member) bool { return m.payer.sponsors() }
+
+// sponsors reports whether who pays is a sponsor.
+func (p payer) sponsors() bool { return p.relation == rqv1.RelationSponsor }
 
 // restsAsWide reports whether a gang has all its ranks and does not grow, nor is about to: each step of a growth that
 // goes on would have payers exchanged anew.

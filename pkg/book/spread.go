@@ -2,7 +2,6 @@ package book
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -59,7 +58,7 @@ func (b *Book) spotsOf(g *gang, c *Check) map[string]Spot {
 		if bound, bounded := g.check.upTo[name]; bounded {
 			most = min(most, bound)
 		}
-		if most == 0 || g.excluded[name] != "" || g.check.shunned[name] != "" {
+		if most == 0 || g.shuns(name) {
 			continue
 		}
 		spot := Spot{Pods: most, Labels: b.nodes.byName[name].Labels}
@@ -210,9 +209,13 @@ func (a *arrangement) inTurn(of *part, planned string) []string {
 // lay has the next plan of a start put the pods where other rules would have them spread, rather than go by what nodes
 // have said of where the others are. It is tried once.
 func (c *checking) lay(asked *Check) {
-	c.spread, c.spots = map[int]string{}, slices.Sorted(maps.Keys(asked.Spots))
+	c.spread, c.spreadOn = map[int]string{}, map[string]int{}
+	for node := range asked.Spots {
+		c.spreadOn[node] = 0
+	}
 	for i, node := range asked.Spread {
 		c.spread[asked.ranks[i]] = node
+		c.spreadOn[node]++
 	}
 }
 
@@ -223,32 +226,24 @@ func (g *gang) unlay() bool {
 	if c.spread == nil {
 		return false
 	}
-	for node, most := range c.instead {
-		if most < 0 {
-			g.excluded[node] = c.why[node]
-		} else {
-			c.bound(node, most, c.why[node])
-		}
+	for _, t := range c.instead {
+		g.heed(t)
 	}
 	c.spread, c.instead, c.inVain = nil, nil, true
 	return true
 }
 
-// bound notes how many pods of a start a node takes at most, and why.
-func (c *checking) bound(node string, most int, why string) {
+// heed has a start go by how many of its pods a node takes at most, which is to be left alone where that is below 0.
+func (g *gang) heed(t Turning) {
+	c := &g.check
+	if t.Most < 0 {
+		g.excluded[t.Node] = t.Why
+		return
+	}
 	if c.upTo == nil {
-		c.upTo = map[string]int{}
+		c.upTo, c.why = map[string]int{}, map[string]string{}
 	}
-	c.upTo[node] = most
-	c.explain(Turning{Node: node, Why: why})
-}
-
-// explain notes why a node has turned a start down.
-func (c *checking) explain(t Turning) {
-	if c.why == nil {
-		c.why = map[string]string{}
-	}
-	c.why[t.Node] = t.Why
+	c.upTo[t.Node], c.why[t.Node] = t.Most, t.Why
 }
 
 // skew notes that a node turned a start down for where the others are.
@@ -276,14 +271,7 @@ func (c *checking) mostOn() map[string]int {
 	if c.spread == nil {
 		return c.upTo
 	}
-	most := map[string]int{}
-	for _, node := range c.spots {
-		most[node] = 0
-	}
-	for _, node := range c.spread {
-		most[node]++
-	}
-	return most
+	return c.spreadOn
 }
 
 // inOrder has the pods of a plan that has them on the nodes over which they are to be spread come to these in the order

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -114,7 +113,7 @@ func (i *candidates) withRooms(active []occupant, g *gang) []occupant {
 		v := &g.vacant[at]
 		if h := i.seats.roomOf(v); h != nil {
 			rooms = append(rooms, occupant{Holding: h.all(), index: v.index, domain: i.fleet.DomainOf(h.node),
-				since: v.since, stays: len(h.awaitedBy) > 0, borrowed: v.payer.relation == rqv1.RelationSponsor})
+				since: v.since, stays: len(h.awaitedBy) > 0, borrowed: v.payer.sponsors()})
 		}
 	}
 	if rooms == nil {

@@ -78,11 +78,8 @@ func (c *Cluster) turnsDown(pod *corev1.Pod, node string) string {
 	if why := c.rejects(pod, node); why != "" {
 		return why
 	}
-	if c.skewed(pod, node, nil, nil) {
-		return unevenly
-	}
-	if c.beside(pod, node, nil, 0) {
-		return "node(s) didn't match pod anti-affinity rules"
+	if why, _ := c.among(pod, node, nil, nil); why != "" {
+		return why
 	}
 	if why, _ := c.beyond(pod, node, "", nil); why != "" {
 		return why

@@ -108,8 +108,8 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 		case !sure || c.Unsure[place.Node]:
 			why, sure = unknown, false
 		}
-		if why == "" && c.beside(place.Pod, place.Node, leaves, accepted[place.Node]) {
-			why = "node(s) didn't match pod anti-affinity rules"
+		if why == "" {
+			why, skewed = c.among(place.Pod, place.Node, leaves, accepted)
 		}
 		if why == "" {
 			var beyond []book.Turning
@@ -118,9 +118,6 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 			if len(beyond) > 0 {
 				return turned, sure
 			}
-		}
-		if why == "" && c.skewed(place.Pod, place.Node, leaves, accepted) {
-			why, skewed = unevenly, true
 		}
 		if why == "" {
 			accepted[place.Node]++
@@ -156,6 +153,19 @@ func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
 		return why
 	}
 	return c.Turns(pod, node)
+}
+
+// among says why a node turns a pod down for the other pods of its Run, and whether that is for how many are on nodes
+// like it: with those that leave gone, and so many accepted on each node.
+func (c *Cluster) among(pod *corev1.Pod, node string, leaves map[types.UID]bool, accepted map[string]int) (why string,
+	skewed bool) {
+	switch {
+	case c.beside(pod, node, leaves, accepted[node]):
+		return "node(s) didn't match pod anti-affinity rules", false
+	case c.skewed(pod, node, leaves, accepted):
+		return "node(s) didn't match pod topology spread constraints", true
+	}
+	return "", false
 }
 
 // beside reports whether a pod that wants to be alone of its Run on a node is not: with those that leave gone, and some

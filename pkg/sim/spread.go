@@ -11,9 +11,6 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// unevenly is what a node says of a pod that would be one too many there, or on those that are like it.
-const unevenly = "node(s) didn't match pod topology spread constraints"
-
 // leaving returns the pods that are gone by the time that a check is about.
 func leaving(check *book.Check) map[types.UID]bool {
 	out := map[types.UID]bool{}
@@ -32,10 +29,9 @@ func (c *Cluster) skewed(pod *corev1.Pod, node string, leaves map[types.UID]bool
 		if rule.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}
-		on := map[string]int{} // by the label's value
+		on, reaches := map[string]int{}, labels.SelectorFromSet(pod.Spec.NodeSelector) // by the label's value
 		for _, other := range c.Nodes {
-			if value, has := other.Labels[rule.TopologyKey]; has &&
-				labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(other.Labels)) {
+			if value, has := other.Labels[rule.TopologyKey]; has && reaches.Matches(labels.Set(other.Labels)) {
 				on[value] += accepted[other.Name]
 			}
 		}
@@ -64,10 +60,11 @@ func (c *Cluster) valueOn(node, key string) string {
 func (c *Cluster) spread(check *book.Check) []string {
 	leaves, accepted := leaving(check), map[string]int{}
 	return check.Arrange(func(place book.Place) book.Verdict {
+		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
-		case c.rejects(place.Pod, place.Node) != "", c.beside(place.Pod, place.Node, leaves, accepted[place.Node]):
+		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
 			return book.Refused
-		case c.skewed(place.Pod, place.Node, leaves, accepted):
+		case skewed:
 			return book.Skewed
 		}
 		accepted[place.Node]++

@@ -88,12 +88,8 @@ func spreadOverBoth(s *Teller) {
 func spreadBesideOthers(s *Teller) {
 	s.Nodes("d", 2)
 	s.Nodes("e", 2)
-	s.Teams(64, "holder", "a")
-	s.Submit("holder", 8, s.By("holder"), InPods(8), Templated(func(of *corev1.PodTemplateSpec) {
-		of.Spec.NodeSelector = map[string]string{corev1.LabelHostname: s.full("e-0")}
-	}))
-	s.Says("holder", rqv1.RunRunning, "bound 8 GPUs")
-	s.Submit("train", 16, s.By("a"), InPods(4), s.spread(domainKey))
+	s.standoff("e-0")
+	s.Submit("train", 16, s.By("wants"), InPods(4), s.spread(domainKey))
 	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
 	s.Holds("train", Places{"d-0": 8, "e-1": 8})
 }
@@ -102,15 +98,11 @@ func spreadBesideOthers(s *Teller) {
 func spreadWaits(s *Teller) {
 	s.Nodes("d", 2)
 	s.Nodes("e", 1)
-	s.Teams(64, "holder", "a")
-	s.Submit("holder", 8, s.By("holder"), InPods(8), Templated(func(of *corev1.PodTemplateSpec) {
-		of.Spec.NodeSelector = map[string]string{corev1.LabelHostname: s.full("e-0")}
-	}))
-	s.Says("holder", rqv1.RunRunning, "bound 8 GPUs")
-	s.Submit("train", 8, s.By("a"), InPods(2), s.spread(domainKey))
+	s.standoff("e-0")
+	s.Submit("train", 8, s.By("wants"), InPods(2), s.spread(domainKey))
 	s.Says("train", rqv1.RunPending, "topology spread")
 	s.Nothing("train")
-	s.Remove("holder")
+	s.Remove("holder-e-0")
 	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
 	s.Holds("train", Places{"d-0": 4, "e-0": 4})
 }
@@ -119,9 +111,7 @@ func spreadWaits(s *Teller) {
 func spreadWhereItIsPaid(s *Teller) {
 	s.Nodes("a", 4)
 	s.Nodes("d", 4)
-	s.Fund("a", Envelope("all", 64, func(e *rqv1.Envelope) {
-		e.Selector = map[string]string{domainKey: s.full("d")}
-	}))
+	s.Fund("a", Envelope("all", 64, In(domainKey, s.full("d"))))
 	s.Submit("train", 4, s.By("a"), InPods(1), s.spread(corev1.LabelHostname))
 	s.Says("train", rqv1.RunRunning, "bound 4 GPUs")
 	s.Holds("train", Places{"d-0": 1, "d-1": 1, "d-2": 1, "d-3": 1})
