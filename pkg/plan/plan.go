@@ -82,7 +82,7 @@ type Attempt struct {
 	spare   []bool
 	cover   *budget.Cover
 	free    func() *budget.Cover             // with nothing owed to others
-	instead func(missing []Missing) *Attempt // with other pods missing
+	instead func(missing []Missing) *Attempt // with other pods missing; nil unless both ranks and spares are
 	request topology.Request
 	wanted  int // GPUs
 }
@@ -101,13 +101,15 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	excluded func(node string) bool, now time.Time) *Attempt {
 	missing = byGroup(d, missing)
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
-	same := ask
-	a.instead = func(missing []Missing) *Attempt { return prepare(accounts, same, d, claim, missing, excluded, now) }
+	without := ask
 	for i, m := range missing {
 		a.spare[i] = m.Spare
 		if m.Spare {
 			ask.Spares++
 		}
+	}
+	if a.wantsBoth() {
+		a.instead = instead(accounts, without, d, claim, excluded, now)
 	}
 	a.cover = accounts.Cover(ask, now)
 	a.free = func() *budget.Cover {
@@ -123,6 +125,12 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 		a.request.Until = now.Add(lasts)
 	}
 	return a
+}
+
+// instead prepares the same for others that are missing.
+func instead(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, excluded func(node string) bool,
+	now time.Time) func([]Missing) *Attempt {
+	return func(missing []Missing) *Attempt { return prepare(accounts, ask, d, claim, missing, excluded, now) }
 }
 
 // Within returns the attempt with nothing placed outside of some fabric domains, given by their keys.
