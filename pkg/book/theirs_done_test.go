@@ -23,24 +23,29 @@ func TestAGroupDoesNotWaitForWhatIsDoneAndStays(t *testing.T) {
 			})
 			w.rounds(6)
 			w.running(name, "although its pods are there")
-			done := w.PodsOf(name)[1].DeepCopy()
-			done.Status.Phase, done.Finalizers = corev1.PodSucceeded, []string{"example.com/keep"}
-			done.DeletionTimestamp = &metav1.Time{Time: w.Now}
-			w.SetPod(done)
-			w.rounds(2)
-			for slot, pods := range w.Slots(w.Runs[name].UID) {
-				for _, pod := range pods {
-					if slot != 1 {
-						w.TerminateWithin(pod.UID, nil)
-					}
-				}
-			}
+			w.endsAndStays(name, corev1.PodSucceeded)
 			w.settle()
 			w.checkSettled()
 			if on := w.boundSlots(name); len(on) != 3 {
 				t.Fatalf("its pods are on %v: %s", on, w.Runs[name].Status.Message)
 			}
 		})
+	}
+}
+
+// endsAndStays has the second pod of a group end and, though it is deleted, stay; then all others are told to go.
+func (w *world) endsAndStays(run string, as corev1.PodPhase) {
+	ended := w.PodsOf(run)[1].DeepCopy()
+	ended.Status.Phase, ended.Finalizers = as, []string{"example.com/keep"}
+	ended.DeletionTimestamp = &metav1.Time{Time: w.Now}
+	w.SetPod(ended)
+	w.rounds(2)
+	for slot, pods := range w.Slots(w.Runs[run].UID) {
+		for _, pod := range pods {
+			if slot != 1 {
+				w.TerminateWithin(pod.UID, nil)
+			}
+		}
 	}
 }
 
@@ -53,19 +58,8 @@ func TestAGroupDoesNotWaitForWhatHasFailedAndStays(t *testing.T) {
 			w.submitWithSpares(name, "org:a", 1, 4, 8, 0, ungrouped, theirs)
 			w.rounds(6)
 			w.running(name, "although its pods are there")
-			failed := w.PodsOf(name)[1].DeepCopy()
 			w.controllers.less[slot{w.Runs[name].UID, 1}] = true
-			failed.Status.Phase, failed.Finalizers = corev1.PodFailed, []string{"example.com/keep"}
-			failed.DeletionTimestamp = &metav1.Time{Time: w.Now}
-			w.SetPod(failed)
-			w.rounds(2)
-			for slot, pods := range w.Slots(w.Runs[name].UID) {
-				for _, pod := range pods {
-					if slot != 1 {
-						w.TerminateWithin(pod.UID, nil)
-					}
-				}
-			}
+			w.endsAndStays(name, corev1.PodFailed)
 			w.rounds(8)
 			w.Pass(gangDeadline)
 			w.rounds(8)
