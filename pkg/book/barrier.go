@@ -24,7 +24,7 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 		if m.gang.awaitsPods() {
 			b.mail.reconcile(keyOf(m.gang.run), lane.Begin)
 		}
-		if len(spreadKeys(m.pod)) > 0 {
+		if len(SpreadKeys(m.pod)) > 0 {
 			if next := m.gang.nextInTurn(); next != nil && !next.standIn {
 				b.mail.activate(next.pod)
 			}

@@ -193,7 +193,7 @@ func rulesBeyond(pod *corev1.Pod) []string {
 		len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
 		out = append(out, "pod anti-affinity")
 	}
-	if len(spreadKeys(pod)) > 0 {
+	if len(SpreadKeys(pod)) > 0 {
 		out = append(out, "topology spread")
 	}
 	return out

@@ -31,8 +31,8 @@ type Spot struct {
 	Labels map[string]string
 }
 
-// spreadKeys returns the labels of nodes over whose values a pod must be spread.
-func spreadKeys(pod *corev1.Pod) (keys []string) {
+// SpreadKeys returns the labels of nodes over whose values a pod must be spread.
+func SpreadKeys(pod *corev1.Pod) (keys []string) {
 	for _, c := range pod.Spec.TopologySpreadConstraints {
 		if c.WhenUnsatisfiable == corev1.DoNotSchedule {
 			keys = append(keys, c.TopologyKey)
@@ -44,7 +44,7 @@ func spreadKeys(pod *corev1.Pod) (keys []string) {
 // spotsOf returns the nodes over which a start may spread its pods, by name; nil where none of them is to be spread, or
 // some are spares, which lie by their groups.
 func (b *Book) spotsOf(g *gang, c *Check) map[string]Spot {
-	spreads := slices.ContainsFunc(c.Places, func(p Place) bool { return len(spreadKeys(p.Pod)) > 0 })
+	spreads := slices.ContainsFunc(c.Places, func(p Place) bool { return len(SpreadKeys(p.Pod)) > 0 })
 	if !spreads || c.Cuts || g.started() || g.spares.assigned > 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (g *gang) nextInTurn() *member {
 	}
 	late := g.run != nil && g.run.Spec.TheirsComeLate()
 	for _, m := range g.active.members {
-		if m != nil && m.stage == assigned && len(spreadKeys(m.pod)) > 0 && !(late && m.standIn) {
+		if m != nil && m.stage == assigned && len(SpreadKeys(m.pod)) > 0 && !(late && m.standIn) {
 			return m
 		}
 	}
@@ -108,7 +108,7 @@ func (g *gang) nextInTurn() *member {
 
 // awaitsTurn reports whether another rank of a member's gang must come to its node before it may.
 func (g *gang) awaitsTurn(m *member) bool {
-	if m.stage != assigned || m.part.Spare || len(spreadKeys(m.pod)) == 0 {
+	if m.stage != assigned || m.part.Spare || len(SpreadKeys(m.pod)) == 0 {
 		return false
 	}
 	next := g.nextInTurn()
@@ -136,7 +136,7 @@ type part struct {
 
 // divide returns the nodes as a pod is spread over them.
 func (a *arrangement) divide(pod *corev1.Pod) *division {
-	keys := spreadKeys(pod)
+	keys := SpreadKeys(pod)
 	name := strings.Join(keys, ",")
 	if d := a.divisions[name]; d != nil {
 		return d

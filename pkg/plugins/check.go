@@ -248,11 +248,20 @@ func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
 	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return alike(k.pod, pod) }); i >= 0 {
 		return v.kinds[i]
 	}
-	k := &kind{pod: pod, state: framework.NewCycleState()}
-	k.state.Write(askingKey, askingMark{})
-	k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, pod)
+	k := &kind{pod: pod}
+	v.count(ctx, k)
 	v.kinds = append(v.kinds, k)
 	return k
+}
+
+// count has plugins look at the snapshot for a kind, as it is now.
+func (v *verifier) count(ctx context.Context, k *kind) {
+	k.state = framework.NewCycleState()
+	k.state.Write(askingKey, askingMark{})
+	k.nodes, k.before, k.by = v.plugins.RunPreFilterPlugins(ctx, k.state, k.pod)
+	if len(book.SpreadKeys(k.pod)) > 0 {
+		k.counted, k.since = k.state.Clone(), map[domain][]accepted{}
+	}
 }
 
 // oneKind reports whether all pods of a pod's role that have been asked about are alike.
@@ -271,7 +280,12 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 	}
 	if !known || len(claimsOf(place.Pod)) > 0 {
 		k := v.kindOf(ctx, place.Pod)
-		switch why, sure := k.turnsDown(ctx, v.plugins, info); {
+		why, sure := k.turnsDown(ctx, v.plugins, info)
+		if sure && why == "" && !k.surelyEven(ctx, v.plugins, info) {
+			v.count(ctx, k)
+			why, sure = k.turnsDown(ctx, v.plugins, info)
+		}
+		switch {
 		case !sure:
 			return false
 		case why != "":
@@ -296,6 +310,7 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 		if !v.plugins.RunPreFilterExtensionAddPod(ctx, other.state, other.pod, added, info).IsSuccess() {
 			return false
 		}
+		other.note(added, info)
 	}
 	return true
 }

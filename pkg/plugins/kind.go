@@ -26,6 +26,10 @@ type kind struct {
 	by     sets.Set[string] // the plugins that left only some nodes
 	rule   string           // the plugin that has turned the last node down
 	around bool             // all nodes have been looked at that turn it down for what others have bound
+	// counted is what PreFilter has found of pods that are to be spread over nodes, and since who has been accepted
+	// after it, by where; nil for others.
+	counted fwk.CycleState
+	since   map[domain][]accepted
 }
 
 // alike reports whether two pods of a gang use the same rules. The API server writes which group a pod is of into rules

@@ -3,6 +3,8 @@ package plugins
 import (
 	"context"
 
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -30,4 +32,54 @@ func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 		}
 		return book.Refused
 	})
+}
+
+// domain is the nodes with one value of a label.
+type domain struct{ key, value string }
+
+// accepted is a pod of a gang that has been put on a node.
+type accepted struct {
+	pod fwk.PodInfo
+	on  fwk.NodeInfo
+}
+
+// note has a pod count that is to be beside those of a kind.
+func (k *kind) note(pod fwk.PodInfo, on fwk.NodeInfo) {
+	if k.counted == nil {
+		return
+	}
+	for _, key := range book.SpreadKeys(k.pod) {
+		d := domain{key, on.Node().Labels[key]}
+		k.since[d] = append(k.since[d], accepted{pod, on})
+	}
+}
+
+// surelyEven reports whether a node that accepts a pod of a kind does so for certain. Of the domains over which pods
+// are spread PodTopologySpread keeps the two that have the least, so that it may not know any more who has the least
+// once pods have come to several. It knows while they have come to one alone: so each domain of the node is looked at as
+// if its own pods alone had come, by which it takes no more than it does.
+func (k *kind) surelyEven(ctx context.Context, plugins framework.Framework, on fwk.NodeInfo) bool {
+	for d := range k.since {
+		if on.Node().Labels[d.key] != d.value {
+			return k.evenAlone(ctx, plugins, on)
+		}
+	}
+	return true
+}
+
+func (k *kind) evenAlone(ctx context.Context, plugins framework.Framework, on fwk.NodeInfo) bool {
+	for _, key := range book.SpreadKeys(k.pod) {
+		came := k.since[domain{key, on.Node().Labels[key]}]
+		for _, a := range came {
+			plugins.RunPreFilterExtensionAddPod(ctx, k.counted, k.pod, a.pod, a.on)
+		}
+		status := plugins.RunFilterPlugins(ctx, k.counted, k.pod, on)
+		for _, a := range came {
+			plugins.RunPreFilterExtensionRemovePod(ctx, k.counted, k.pod, a.pod, a.on)
+		}
+		if !status.IsSuccess() && status.Plugin() == names.PodTopologySpread {
+			return false
+		}
+	}
+	return true
 }

@@ -89,6 +89,36 @@ func TestArrange(t *testing.T) {
 	}
 }
 
+// TestManyDomains: a zone that has none of a gang's pods and takes none counts beside those to which they come, whichever
+// zones PodTopologySpread has kept in mind. It draws them anew each time.
+func TestManyDomains(t *testing.T) {
+	const zone = corev1.LabelTopologyZone
+	var nodes []*corev1.Node
+	for _, name := range strings.Fields("a0 a1 b0 b1 c0") {
+		node := cpuNode(name)
+		node.Labels[zone] = name[:1]
+		nodes = append(nodes, node)
+	}
+	check := &book.Check{Spots: map[string]book.Spot{}}
+	for i, node := range nodes[:4] {
+		check.Spots[node.Name] = book.Spot{Pods: 1, Labels: node.Labels}
+		pod := spreadPod("8", zone)
+		pod.Name, pod.UID = fmt.Sprint("rank", i), types.UID(fmt.Sprint("rank", i))
+		check.Places = append(check.Places, book.Place{Pod: pod, Node: strings.Fields("a0 b0 a1 b1")[i]})
+	}
+	for range 50 {
+		snapshot := cache.NewSnapshot([]*corev1.Pod{other("full", "c0", "8", "1")}, nodes)
+		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+			over: never}
+		if got := v.arrange(t.Context(), check); got != nil {
+			t.Fatalf("arranged on %v", got)
+		}
+		if !v.verify(t.Context(), check) || len(v.turned) != 2 || v.turned[0].Node != "a1" || v.turned[1].Node != "b1" {
+			t.Fatalf("turned down: %+v", v.turned)
+		}
+	}
+}
+
 // gpusOf is how many GPUs a pod asks for.
 func gpusOf(pod *corev1.Pod) int64 {
 	gpus := pod.Spec.Containers[0].Resources.Limits["nvidia.com/gpu"]
