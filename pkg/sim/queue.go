@@ -21,7 +21,7 @@ func (c *Cluster) Act() {
 		c.Unreserve(uid)
 	}
 	for _, pod := range queue.Activate {
-		c.Queue[pod.UID] = true
+		c.enqueue(pod)
 	}
 	for _, run := range c.Book.Inquiries().Take() {
 		if check := c.Book.CheckMoves(run); check != nil {
@@ -109,9 +109,17 @@ func (c *Cluster) reserve(pod *corev1.Pod, node string) {
 		return // whom a cycle wakes that fails stays asleep
 	}
 	for _, sibling := range siblings {
-		c.Queue[sibling.UID] = true
+		c.enqueue(sibling)
 	}
 	c.permit(uid, node)
+}
+
+// enqueue has the queue try a pod, unless it is turned down at its gate: it is left alone then until it is asked for
+// again. One that is gone is not in the queue.
+func (c *Cluster) enqueue(pod *corev1.Pod) {
+	if c.Pods[pod.UID] != nil && (c.unranked(pod) || c.Book.Gate(pod) == "") {
+		c.Queue[pod.UID] = true
+	}
 }
 
 // permit has a pod arrive at the barrier of its gang.
