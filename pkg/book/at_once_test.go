@@ -39,7 +39,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() {
 			f.book.Place(pod.UID, f.now)
 			f.book.Turn(pod.UID, f.now)
-			if check := f.book.Check(uid); check != nil {
+			if check := f.book.Check(uid, f.now); check != nil {
 				f.book.Conclude(check, nil, false, f.now)
 			}
 		},

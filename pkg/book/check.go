@@ -17,7 +17,7 @@ func (b *Book) AskRules() {
 }
 
 // Check returns what is to be checked of the gang of a Run; nil when nothing is. Whoever is given one concludes it.
-func (b *Book) Check(run types.UID) *Check {
+func (b *Book) Check(run types.UID, now time.Time) *Check {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	g := b.roster.gangs[run]
@@ -48,7 +48,7 @@ func (b *Book) Check(run types.UID) *Check {
 		}
 	}
 	slices.Sort(c.Serving)
-	c.Spots = b.spotsOf(g, c)
+	c.Spots = b.spotsOf(g, c, now)
 	for _, name := range c.Serving {
 		if !g.shuns(name) && (c.Cuts || b.fleet.Free(name) >= g.full.GPUsPerPod) {
 			c.Nodes = append(c.Nodes, name)

@@ -131,7 +131,7 @@ func (s *storm) thirdOfTwo() {
 func (s *storm) checks(run string) *book.Check {
 	s.t.Helper()
 	s.refused(s.pod(run + "-0"))
-	c := s.Book.Check(s.Runs[run].UID)
+	c := s.Book.Check(s.Runs[run].UID, s.Now)
 	if c == nil || !c.Cuts {
 		s.t.Fatalf("nothing is decided: %+v", c)
 	}

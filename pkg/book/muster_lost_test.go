@@ -198,7 +198,7 @@ func TestALostRankHasASpareThatIsToBeDroppedForAnother(t *testing.T) {
 				if s.Book.Assigned(s.pod("wants-0")) == "" {
 					s.t.Fatalf("nothing was decided:\n%s", s.story())
 				}
-				c := s.Book.Check(s.Runs["wants"].UID)
+				c := s.Book.Check(s.Runs["wants"].UID, s.Now)
 				s.loseRank("holder-0")
 				for range 4 {
 					for s.Delivers() {

@@ -47,7 +47,7 @@ func TestAStandInHasTheRulesOfItsGroup(t *testing.T) {
 		lead := w.pod("run0-0")
 		w.SetPod(admitted(w.Pods[lead]))
 		w.Book.Place(lead, w.Now)
-		check := w.Book.Check(w.Runs["run0"].UID)
+		check := w.Book.Check(w.Runs["run0"].UID, w.Now)
 		if check == nil || len(check.Places) != 4 {
 			w.t.Fatalf("it is asked about %+v", check)
 		}
@@ -94,7 +94,7 @@ func TestAStandInHasNothingThatIsMadeForItsPod(t *testing.T) {
 		w.submitWithSpares("run0", "org:a", 1, 2, 2, 0, scratch)
 		w.reconcile("run0")
 		w.Book.Place(w.pod("run0-0"), w.Now)
-		check := w.Book.Check(w.Runs["run0"].UID)
+		check := w.Book.Check(w.Runs["run0"].UID, w.Now)
 		if check == nil || len(check.Places) != 2 {
 			w.t.Fatalf("it is asked about %+v", check)
 		}

@@ -160,7 +160,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		defer x.paySeats(g, seated, now)()
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
-	x.take(g, pod, seated, g.check.inOrder(assignments), now)
+	x.take(g, pod, seated, x.inOrder(g, assignments), now)
 	return nil
 }
 

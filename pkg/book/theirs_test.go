@@ -49,6 +49,8 @@ type controllers struct {
 	inOrder    bool
 	affinity   *corev1.Affinity // of the pods that they make
 	pinned     map[int]string   // those of them that name a node, by slot
+	// spreads says which are to be spread evenly over nodes; nil for none.
+	spreads func(slot int) bool
 }
 
 // wants returns how many pods a Run's controller is to make.
@@ -113,7 +115,13 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 			if node := w.controllers.pinned[n]; node != "" {
 				affinity = onNode(node)
 			}
-			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity})
+			var spread []corev1.TopologySpreadConstraint
+			if w.controllers.spreads != nil && w.controllers.spreads(n) {
+				spread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname,
+					WhenUnsatisfiable: corev1.DoNotSchedule}}
+			}
+			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity,
+				Spread: spread})
 		}
 	}
 }

@@ -18,14 +18,14 @@ func TestAQuestionThatNobodyAnswersEnds(t *testing.T) {
 		w.reconcile("run0")
 		w.Book.Place(w.pod("run0-0"), w.Now)
 		run := w.Runs["run0"]
-		if w.Book.Check(run.UID) == nil {
+		if w.Book.Check(run.UID, w.Now) == nil {
 			w.t.Fatal("nothing is asked")
 		}
 		for range 15 {
 			w.Pass(time.Second)
 			w.Book.Advance(w.Now)
 		}
-		if _, known := w.Book.Look(book.Objects{Run: run}); w.Book.Check(run.UID) != nil || !known {
+		if _, known := w.Book.Look(book.Objects{Run: run}); w.Book.Check(run.UID, w.Now) != nil || !known {
 			w.t.Fatal("it is asked still, and the Run is not looked at")
 		}
 		w.settle()

@@ -230,11 +230,13 @@ func (w *waitlist) passOn(g *gang) {
 // What else there is comes to light with its retry, which comes the later the more often one was in vain.
 func (w *waitlist) pardon(g *gang) {
 	all := w.nodes[g.full.Flavor] > g.tried
-	before := len(g.check.upTo) + len(g.excluded)
 	elsewhere := len(g.check.skewed) > 0 && w.leftSince(g)
-	free := func(node string) bool { return all || w.left[node].since(g) || elsewhere && g.check.skewed[node] }
-	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return free(node) })
-	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return free(node) })
+	if elsewhere { // which is about no node that turned it down: its retries come ever later all the same
+		g.forget(func(node string) bool { return g.check.skewed[node] })
+		g.check.skewed = nil
+	}
+	before := len(g.check.upTo) + len(g.excluded)
+	g.forget(func(node string) bool { return all || w.left[node].since(g) })
 	if all {
 		g.check.reaches = nil
 	}

@@ -175,7 +175,7 @@ func (w *world) addNode(name, domain string) {
 	has := corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(int64(w.sizeOf(name)), resource.DecimalSI),
 		"cpu": resource.MustParse("16"), "memory": resource.MustParse("64Gi")}
 	w.SetNode(&corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name,
 			"region": "r", "cluster": "c", "fabric.domain": domain, "gpu.flavor": flavor,
 			"pool": poolOf(name),
 		}},

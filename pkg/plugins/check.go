@@ -28,7 +28,7 @@ func (pl *Jobtree) place(ctx context.Context, pod *corev1.Pod, now time.Time) (s
 	var since time.Time
 	for round := 1; ; round++ {
 		node, refusal := pl.book.Place(pod.UID, now)
-		check := pl.book.Check(run)
+		check := pl.book.Check(run, now)
 		if check == nil {
 			return node, refusal
 		}
@@ -51,7 +51,7 @@ func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 	var since time.Time
 	for round := 1; ; round++ {
 		pl.book.Refused(pod.UID, now)
-		check := pl.book.Check(run)
+		check := pl.book.Check(run, now)
 		if check == nil {
 			return
 		}

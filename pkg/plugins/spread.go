@@ -2,7 +2,10 @@ package plugins
 
 import (
 	"context"
+	"maps"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
@@ -15,7 +18,12 @@ import (
 // after the other. It returns nil where that comes to nothing.
 func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 	anew := &verifier{plugins: v.plugins, snapshot: v.snapshot, knows: v.knows, over: v.over}
-	restore, ok := anew.without(ctx, check.Leaving)
+	leaving := map[string][]types.UID{}
+	maps.Copy(leaving, check.Leaving)
+	for node, spot := range check.Spots {
+		leaving[node] = slices.Concat(leaving[node], spot.Shards)
+	}
+	restore, ok := anew.without(ctx, leaving)
 	defer restore()
 	if !ok {
 		return nil

@@ -2,6 +2,7 @@ package plugins
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,6 +49,8 @@ func TestArrange(t *testing.T) {
 			want: "a0 b0 a0"},
 		"a zone without room": {zones: "a0 b0 c0", pod: spreadPod("8", zone), pods: 3,
 			there: []*corev1.Pod{other("full", "c0", "8", "1")}},
+		"shards are everywhere": {zones: "a0 b0", pod: spreadPod("8", zone), pods: 2, want: "a0 b0",
+			there: []*corev1.Pod{other("shard-a0", "a0", "8", "1"), other("shard-b0", "b0", "8", "1")}},
 		"one domain alone": {zones: "a0 b0", pod: spreadPod("1", zone), pods: 3, domains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -58,6 +61,9 @@ func TestArrange(t *testing.T) {
 				node.Labels[zone] = name[:1]
 				nodes = append(nodes, node)
 				spot := book.Spot{Pods: int(8 / gpusOf(c.pod)), Labels: node.Labels}
+				if i := slices.IndexFunc(c.there, func(p *corev1.Pod) bool { return p.Name == "shard-"+name }); i >= 0 {
+					spot.Shards = []types.UID{c.there[i].UID}
+				}
 				if c.domains {
 					spot.Domain = name[:1]
 				}
@@ -81,6 +87,10 @@ func TestArrange(t *testing.T) {
 			}
 			for i, node := range got {
 				check.Places[i].Node = node
+				check.Leaving = map[string][]types.UID{}
+				for name, spot := range check.Spots {
+					check.Leaving[name] = spot.Shards
+				}
 			}
 			if len(got) > 0 && (!v.verify(t.Context(), check) || len(v.turned) > 0) {
 				t.Errorf("turned down: %+v", v.turned)

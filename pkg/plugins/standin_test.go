@@ -52,7 +52,7 @@ func asked(t *testing.T, b *book.Book, leader *corev1.Pod, nodes []*corev1.Node,
 	b.SetMember(leader)
 	b.Begin(noon)
 	b.Place(leader.UID, noon)
-	check := b.Check("run")
+	check := b.Check("run", noon)
 	if check == nil || len(check.Places) != 2 {
 		t.Fatalf("it is asked about %+v", check)
 	}

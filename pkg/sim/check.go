@@ -26,7 +26,7 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 	accepted = true
 	for round := 1; ; round++ {
 		node, refusal = b.Place(uid, c.Now)
-		check := b.Check(run)
+		check := b.Check(run, c.Now)
 		if check == nil {
 			return node, refusal, accepted
 		}
@@ -52,7 +52,7 @@ func (c *Cluster) forecast(uid types.UID) {
 	for round := 1; ; round++ {
 		c.Book.Refused(uid, c.Now)
 		c.Book.WorkOut(run, c.Now)
-		check := c.Book.Check(run)
+		check := c.Book.Check(run, c.Now)
 		if check == nil {
 			return
 		}

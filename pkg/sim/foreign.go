@@ -30,6 +30,8 @@ type Foreign struct {
 	Grace int64
 	// Affinity is what it wants of the nodes and pods around it.
 	Affinity *corev1.Affinity
+	// Spread is over which nodes it is to be spread with the Run's others.
+	Spread []corev1.TopologySpreadConstraint
 }
 
 // The annotations of such a pod.
@@ -46,6 +48,7 @@ func (c *Cluster) Make(f Foreign) {
 		CreationTimestamp: metav1.NewTime(c.Now.Truncate(time.Second)),
 		Annotations:       map[string]string{forRun: string(f.Run.UID), forSlot: strconv.Itoa(f.Slot)}},
 		Spec: corev1.PodSpec{SchedulerName: rqv1.SchedulerName, TerminationGracePeriodSeconds: &f.Grace, Affinity: f.Affinity,
+			TopologySpreadConstraints: f.Spread,
 			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: limits,
 				Requests: limits}}}}}
 	if f.Any {

@@ -19,6 +19,7 @@ func spreadStories() []Story {
 		{Name: "spread-over-domains-and-nodes", Args: args, Play: spreadOverBoth},
 		{Name: "spread-beside-others", Args: args, Play: spreadBesideOthers},
 		{Name: "spread-where-it-is-paid", Args: args, Play: spreadWhereItIsPaid},
+		{Name: "spread-over-shards", Args: args, Play: spreadOverShards},
 		{Name: "spread-waits-for-a-domain", Args: args, Play: spreadWaits},
 	}
 }
@@ -115,4 +116,16 @@ func spreadWhereItIsPaid(s *Teller) {
 	s.Submit("train", 4, s.By("a"), InPods(1), s.spread(corev1.LabelHostname))
 	s.Says("train", rqv1.RunRunning, "bound 4 GPUs")
 	s.Holds("train", Places{"d-0": 1, "d-1": 1, "d-2": 1, "d-3": 1})
+}
+
+// spreadOverShards has idle GPUs of all nodes be lent to a Run that takes what nobody else uses: they make room.
+func spreadOverShards(s *Teller) {
+	s.Nodes("d", 1)
+	s.Nodes("e", 1)
+	s.Fund("a", Envelope("all", 64))
+	s.Submit("idle", 16, s.By("a"), InPods(2), Opportunistic)
+	s.Shards("idle", 8)
+	s.Submit("train", 16, s.By("a"), InPods(4), s.spread(domainKey))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Holds("train", Places{"d-0": 8, "e-0": 8})
 }
