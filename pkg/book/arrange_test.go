@@ -42,8 +42,8 @@ func spreadOut(spots map[string]book.Spot, planned string, pods int) (*book.Chec
 	}
 }
 
-// TestArrangedWhereNothingStandsAgainstIt: pods that are to be spread come to nodes that nobody else had better have, of
-// those on which they may be.
+// TestArrangedWhereNothingStandsAgainstIt: of the nodes on which pods that are to be spread may be, they come to those
+// that nobody else had better have.
 func TestArrangedWhereNothingStandsAgainstIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		spots string // zone and number, room, what stands against it
@@ -103,8 +103,8 @@ func TestPodsOfTwoKindsComeInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestSpreadPodsAwaitEachOther: a pod that is to be spread is let into the queue, and asked for, once those that are and
-// come before it have their nodes, whatever becomes of the others.
+// TestSpreadPodsAwaitEachOther: a pod that is to be spread is let into the queue, and asked for, once those like it
+// before it have their nodes, whatever becomes of the others.
 func TestSpreadPodsAwaitEachOther(t *testing.T) {
 	tell(t, func(w *world) {
 		w.Book.AskRules()

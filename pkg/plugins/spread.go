@@ -63,9 +63,9 @@ func (k *kind) note(pod fwk.PodInfo, on fwk.NodeInfo) {
 }
 
 // surelyEven reports whether a node that accepts a pod of a kind does so for certain. Of the domains over which pods
-// are spread PodTopologySpread keeps the two that have the least, so that it may not know any more who has the least
-// once pods have come to several. It knows while they have come to one alone: so each domain of the node is looked at as
-// if its own pods alone had come, by which it takes no more than it does.
+// are spread PodTopologySpread keeps the two that have the least, so that it may not know who has the least once pods
+// have come to several. It does while they have come to one alone: so the node is looked at as if pods had come to its
+// own domains alone, by which it takes no more than it may.
 func (k *kind) surelyEven(ctx context.Context, plugins framework.Framework, on fwk.NodeInfo) bool {
 	for d := range k.since {
 		if on.Node().Labels[d.key] != d.value {

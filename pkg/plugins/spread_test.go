@@ -99,8 +99,8 @@ func TestArrange(t *testing.T) {
 	}
 }
 
-// TestManyDomains: a zone that has none of a gang's pods and takes none counts beside those to which they come, whichever
-// zones PodTopologySpread has kept in mind. It draws them anew each time.
+// TestManyDomains: a zone that has none of a gang's pods and takes none counts beside those to which they come,
+// whichever zones PodTopologySpread has kept in mind. It draws them anew each time.
 func TestManyDomains(t *testing.T) {
 	const zone = corev1.LabelTopologyZone
 	var nodes []*corev1.Node
