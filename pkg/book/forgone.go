@@ -156,6 +156,13 @@ func (g *gang) forgone(index int) bool {
 	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
 }
 
+// lapsesAt returns when what is kept for a rank is given up if its pod is not made; false where it is kept for as long
+// as it takes.
+func (g *gang) lapsesAt(index int) (time.Time, bool) {
+	l, noted := g.lapses[index]
+	return l.at, noted
+}
+
 // givesUp reports whether no place is kept for a rank any more.
 func (g *gang) givesUp(index int) bool { return g.lapses[index].over || g.forgone(index) }
 
