@@ -177,6 +177,7 @@ func (b *Book) Begin(now time.Time) {
 	for g := range b.roster.living {
 		b.seats.setAllAside(g)
 	}
+	b.kept.recall(now)
 	b.turns.resumeAll(now) // before anybody else takes the room
 	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()

@@ -279,3 +279,21 @@ func TestARankThatIsDeletedGoesBackAfterARestart(t *testing.T) {
 		})
 	}
 }
+
+// It is kept no longer than by one that schedules all the time, however often another takes over.
+func TestAPlaceIsKeptNoLongerForRestarts(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.setBudget("b", "org:b", 16)
+		w.submit("run1", "org:b", 2, 1, 8)
+		w.leaves("run00", 1)
+		w.rounds(3)
+		for range 3 {
+			w.crash()
+			w.rounds(3)
+			w.Pass(gangDeadline * 2 / 3)
+		}
+		w.rounds(3)
+		w.running("run1", "although nothing is to be kept any more")
+	})
+}
