@@ -110,7 +110,7 @@ func New(given *config.Args) *Book {
 		seats: b.seats, waiting: b.waiting,
 		unwound: map[types.UID][]*rqv1.Lease{}}
 	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
-		agenda: b.agenda, seats: b.seats,
+		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
 		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}, asking: map[types.UID]bool{}}
 	b.ledger = &ledger{accounts: b.accounts, args: args, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, seats: b.seats}
@@ -177,6 +177,7 @@ func (b *Book) Begin(now time.Time) {
 	for g := range b.roster.living {
 		b.seats.setAllAside(g)
 	}
+	b.kept.recall(now)
 	b.turns.resumeAll(now) // before anybody else takes the room
 	b.starts.keepForLate(maps.Keys(b.roster.living), now)
 	b.roster.settleAll()

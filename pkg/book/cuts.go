@@ -96,6 +96,16 @@ func (ct *cutTable) isCut(g *gang) bool {
 	return false
 }
 
+// takes reports whether an activation takes what a Lease of a gang holds, or held.
+func (ct *cutTable) takes(g *gang, l *lease) bool {
+	for cut := range against(g.run.UID, ct.byReservation) {
+		if taken(g, l.part, &cut.Cut) && l.held.Before(cut.At) {
+			return true
+		}
+	}
+	return false
+}
+
 // endsOrShrinks reports whether an activation is about to end a gang, which runs, or to make it narrower than it is.
 func (ct *cutTable) endsOrShrinks(g *gang) bool {
 	if !g.started() {

@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -190,7 +191,7 @@ func (d *departures) leavingOn(nodes map[string]bool, now time.Time) []types.UID
 	return out
 }
 
-// releaseOf returns what a Run gives back when it ends.
+// releaseOf returns what a Run gives back when it ends, without what it has given up by then (forgone).
 func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 	r := forecast.Release{At: at, Run: nameOf(g.run)}
 	for m := range g.all() {
@@ -200,12 +201,37 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 		}
 	}
 	for i := range g.vacant {
-		if h := d.seats.roomOf(&g.vacant[i]); h != nil {
+		v := &g.vacant[i]
+		lapse, lapses := g.lapsesAt(v.index)
+		if h := d.seats.roomOf(v); h != nil && !(lapses && !lapse.After(at)) {
 			r.Holds = append(r.Holds, h.all())
-			r.Leases = append(r.Leases, charged(g.vacant[i].pod))
+			r.Leases = append(r.Leases, charged(v.pod))
 		}
 	}
 	return r
+}
+
+// forgone returns what a Run gives back that goes on without ranks whose pods others do not make in time.
+func (d *departures) forgone(g *gang, now time.Time) (out []forecast.Release) {
+	for _, index := range slices.Sorted(maps.Keys(g.lapses)) {
+		at, _ := g.lapsesAt(index)
+		r := forecast.Release{At: latest(at, now.Add(soon)), Run: nameOf(g.run), Kept: true}
+		r.Leaving = !r.At.After(now.Add(d.args.MaxGracePeriod.Duration))
+		for i := range g.vacant {
+			v := &g.vacant[i]
+			if h := d.seats.roomOf(v); h != nil && v.index == index {
+				r.Holds = append(r.Holds, h.all())
+				r.Leases = append(r.Leases, charged(v.pod))
+			}
+		}
+		if g.aside[index] {
+			r.Leases = append(r.Leases, charged(moneyOf(g, index)))
+		}
+		if len(r.Holds)+len(r.Leases) > 0 {
+			out = append(out, r)
+		}
+	}
+	return out
 }
 
 // lapses returns what Runs that were requeued give back when their time is over, unless they start before: their money

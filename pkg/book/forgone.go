@@ -83,6 +83,23 @@ func (k *keptRooms) nextForgone(e *earliest, now time.Time) {
 	}
 }
 
+// recall notes until when is kept what a predecessor of this process has kept for such ranks: it counts from when their
+// last Leases ended, but not to the end at once, since whoever makes pods may have been away as well.
+func (k *keptRooms) recall(now time.Time) {
+	for g := range k.roster.classes.theirs {
+		for _, index := range k.awaitedRanks(g) {
+			last := g.latest[rank.Part{Index: index}]
+			if last == nil {
+				continue
+			}
+			if g.lapses == nil {
+				g.lapses = map[int]lapse{}
+			}
+			g.lapses[index] = lapse{at: latest(last.ended.Add(k.args.GangDeadline.Duration), now.Add(lossesWithin))}
+		}
+	}
+}
+
 // forgo has what has been kept for gangDeadline for ranks whose pods others have not made be given up (R42), or at once
 // while the Run rests after that was in vain (R46), or where others have made the group smaller: the Run goes on
 // without.
@@ -154,6 +171,13 @@ func (g *gang) forgone(index int) bool {
 	})
 	last := g.latest[rank.Part{Index: index}]
 	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
+}
+
+// lapsesAt returns when what is kept for a rank is given up if its pod is not made; false where it is kept for as long
+// as it takes.
+func (g *gang) lapsesAt(index int) (time.Time, bool) {
+	l, noted := g.lapses[index]
+	return l.at, noted
 }
 
 // givesUp reports whether no place is kept for a rank any more.

@@ -111,6 +111,9 @@ func (f *horizon) stateFor(g *gang, now time.Time) forecast.State {
 		if end, bounded := other.endsAt(now); bounded && end.After(now) { // else it is leaving
 			state.Releases = append(state.Releases, f.departures.releaseOf(other, end.Add(f.departures.graceOfAll(other))))
 		}
+		for _, r := range f.departures.forgone(other, now) {
+			state.Releases, state.Shields = append(state.Releases, r), append(state.Shields, r.At)
+		}
 		if until := f.candidates.shieldFrom(other, g, now); until.After(now) {
 			state.Shields = append(state.Shields, until)
 		}

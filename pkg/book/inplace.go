@@ -83,8 +83,9 @@ func (p *placement) keepAllOwn() {
 		for index := range g.demand.Pods() {
 			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
 			switch {
-			case l == nil, g.forgone(index), m != nil && m.stage != unplaced && m.stage != finished:
-			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(), g.goesOnThere(l),
+			case l == nil, g.forgone(index), p.cuts.takes(g, l),
+				m != nil && m.stage != unplaced && m.stage != finished:
+			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(), p.goesOnThere(g, l),
 				m != nil && m.pod.UID == l.pod && m.dies():
 				p.keepOwn(g, l)
 			}
@@ -92,14 +93,21 @@ func (p *placement) keepAllOwn() {
 	}
 }
 
-// goesOnThere reports whether a rank is to go on where its last Lease was: its pod was deleted, and others make another
-// (R42).
-func (g *gang) goesOnThere(l *lease) bool {
-	if l.reason != rqv1.ClosedDeleted || !g.run.Spec.Theirs() {
-		return false
-	}
+// goesOnThere reports whether a rank is to go on where its last Lease was, whose pod is gone by no doing of its own, nor
+// of its node: it was deleted or evicted (R27, R42), or nobody has looked since it is gone.
+func (p *placement) goesOnThere(g *gang, l *lease) bool {
 	_, paid := g.paidBefore(l.part.Index)
-	return paid
+	switch l.reason {
+	case "":
+		return p.roster.members[l.pod] == nil && !g.former(l)
+	case rqv1.ClosedDeleted:
+		return paid
+	case rqv1.ClosedEvicted:
+		return paid && !slices.ContainsFunc(g.run.Status.Deaths, func(d rqv1.RunDeath) bool {
+			return d.Pod == l.pod && !ending.ByPeople(d.Sign)
+		})
+	}
+	return false
 }
 
 // hasOwn reports whether what a rank held is kept for it.

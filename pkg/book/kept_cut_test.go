@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,89 @@ func TestWhatIsKeptForALostRankIsGivenBackWithItsRun(t *testing.T) {
 		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
 		if p == nil || p.Cuts || p.At.Sub(end) > gangDeadline {
 			s.t.Fatalf("run1 is promised %+v, and run00 ends at %s\n%s", p, end, s.story())
+		}
+	})
+}
+
+// losesGroup has a group of others' pods be gone from d1, whose Run has another in d0, just before run1 may have others
+// cut for all of d1.
+func (s *storm) losesGroup() {
+	s.fleet("d0", 2)
+	s.fleet("d1", 3)
+	s.setBudget("a", "org:a", 32)
+	s.setBudget("b", "org:b", 24)
+	s.setBudget("c", "org:c", 8)
+	s.submitWithSpares("run00", "org:a", 2, 2, 8, 0, theirs)
+	s.submit("small", "org:c", 1, 1, 8)
+	s.work()
+	s.during(time.Minute)
+	s.submit("run1", "org:b", 1, 3, 8)
+	s.work()
+	s.during(reservationLead - gangDeadline/2)
+	for n, node := range s.boundSlots("run00") {
+		if strings.HasPrefix(node, "d1") {
+			s.leaves("run00", n)
+		}
+	}
+	s.work()
+	s.running("run00", "although its other group is there")
+}
+
+// Nobody is drawn for no more than what is kept where it runs nothing: that is given back by itself.
+func TestNobodyIsDrawnWhereAPlaceIsKeptAlone(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.losesGroup()
+		s.during(gangDeadline / 2)
+		s.work()
+		lapse := s.Now.Add(gangDeadline / 2)
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
+		if p == nil || !p.Cuts || p.At.Sub(lapse).Abs() > 2*time.Second || len(p.Conflicts) != 1 {
+			s.t.Fatalf("run1 is promised %+v, and what is kept is given up at %s\n%s", p, lapse, s.story())
+		}
+		s.during(p.At.Sub(s.Now))
+		s.Book.Advance(s.Now) // it is given back
+		var cut []string
+		for _, c := range s.decided("run1-r0") {
+			cut = append(cut, c.Run.Name)
+		}
+		if diff := cmp.Diff([]string{"small"}, cut); diff != "" {
+			s.t.Fatalf("who is cut (-want +got):\n%s\n%s", diff, s.story())
+		}
+		for range 4 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("run1", "although others have been cut for it")
+		s.running("run00", "although nothing that it runs is needed")
+	})
+}
+
+// Nor is anybody where what is kept would do.
+func TestNobodyIsCutWhereWhatIsKeptWouldDo(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 3)
+		s.setBudget("a", "org:a", 16)
+		s.setBudget("b", "org:b", 8)
+		s.setBudget("c", "org:c", 8)
+		s.submitWithSpares("run00", "org:a", 1, 2, 8, 0, theirs)
+		s.submit("small", "org:c", 1, 1, 8)
+		s.work()
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.work()
+		s.during(reservationLead - gangDeadline/2)
+		s.leaves("run00", 1)
+		s.work()
+		lapse := s.Now.Add(gangDeadline)
+		s.during(gangDeadline / 2)
+		s.work()
+		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
+		if p == nil || p.Cuts || p.At.Sub(lapse).Abs() > 2*time.Second {
+			s.t.Fatalf("run1 is promised %+v, and what is kept is given up at %s\n%s", p, lapse, s.story())
+		}
+		s.during(gangDeadline/2 + 2*time.Second)
+		s.work()
+		for _, run := range []string{"run00", "small", "run1"} {
+			s.running(run, "although nobody is cut")
 		}
 	})
 }

@@ -22,6 +22,7 @@ type placement struct {
 	nodes    *nodeTable
 	roster   *roster
 	waiting  *waitlist
+	cuts     *cutTable
 	agenda   *agenda
 	seats    *seating
 	kept     *keptRooms

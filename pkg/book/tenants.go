@@ -46,6 +46,9 @@ type occupant struct {
 	borrowed      bool
 	// unleased says of a spare that it cannot be dropped yet, and seat that a rank has its place.
 	unleased, seat bool
+	// room says that no pod is there, and lapses when the room is given up by itself; zero where nobody knows.
+	room   bool
+	lapses time.Time
 }
 
 // tenants returns the Runs that hold GPUs of a gang's flavor and may be cut for it. What is starting now runs by the
@@ -106,14 +109,16 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 }
 
 // withRooms adds to the ranks of a gang the rooms that are kept for them: those are others' when it ends, or goes on
-// without these ranks.
+// without these ranks. It is not cut for their sake alone, since it does nothing there.
 func (i *candidates) withRooms(active []occupant, g *gang) []occupant {
 	var rooms []occupant
 	for at := range g.vacant {
 		v := &g.vacant[at]
 		if h := i.seats.roomOf(v); h != nil {
-			rooms = append(rooms, occupant{Holding: h.all(), index: v.index, domain: i.fleet.DomainOf(h.node),
-				since: v.since, stays: len(h.awaitedBy) > 0, borrowed: v.payer.sponsors()})
+			o := occupant{Holding: h.all(), index: v.index, domain: i.fleet.DomainOf(h.node), since: v.since,
+				stays: len(h.awaitedBy) > 0, borrowed: v.payer.sponsors(), room: true}
+			o.lapses, _ = g.lapsesAt(v.index)
+			rooms = append(rooms, o)
 		}
 	}
 	if rooms == nil {
@@ -140,7 +145,7 @@ func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate
 		if one.runs && !one.startedBefore(since) || !one.ends.IsZero() && !one.ends.After(at) {
 			continue
 		}
-		candidate, ok := one.within(domains, since)
+		candidate, ok := one.within(domains, since, at)
 		switch {
 		case !ok:
 		case !one.shielded.After(at):
@@ -184,16 +189,19 @@ func (t *tenant) between(first, end int) []occupant {
 	return t.active[at(first):at(end)]
 }
 
-// within returns what may be cut of a Run in some fabric domains and was there at an instant; false if it holds nothing
-// there.
-func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Candidate, bool) {
+// within returns what may be cut of a Run in some fabric domains at an instant and was there since before another;
+// false if it holds nothing there.
+func (t *tenant) within(domains map[string]bool, since, at time.Time) (resolver.Candidate, bool) {
 	out := t.Candidate
 	inside := func(o occupant) bool { return domains[o.domain] }
-	lies := func(o occupant) bool { return inside(o) && !o.beyond }
+	runs := func(o occupant) bool { return !o.room }
+	lies := func(o occupant) bool { return inside(o) && runs(o) && !o.beyond }
 	if !slices.ContainsFunc(t.active, lies) && !slices.ContainsFunc(t.spares, lies) {
 		return out, false
 	}
-	cuttable := func(o *occupant) bool { return !o.stays && o.since.Before(since) }
+	cuttable := func(o *occupant) bool {
+		return !o.stays && o.since.Before(since) && (o.lapses.IsZero() || o.lapses.After(at))
+	}
 	for i := range t.spares {
 		switch o := &t.spares[i]; {
 		case !cuttable(o):
@@ -210,14 +218,14 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 		if len(held) > 0 && width-step-empty < least {
 			break // there are no more pods than that
 		}
-		s, reaches := t.step(width, empty, out.Spares), false
+		s, reaches, lost := t.step(width, empty, out.Spares), false, !slices.ContainsFunc(held, runs)
 		for _, o := range held {
 			if !cuttable(&o) {
 				continue
 			}
 			s.Holds = append(s.Holds, o.Holding)
 			s.Borrowed = s.Borrowed || o.borrowed
-			reaches = reaches || inside(o)
+			reaches = reaches || inside(o) && (runs(o) || lost)
 		}
 		if len(s.Holds) == 0 {
 			continue // a cohort without places yet
@@ -230,7 +238,7 @@ func (t *tenant) within(domains map[string]bool, since time.Time) (resolver.Cand
 	for _, o := range t.between(anyRank, width) {
 		if cuttable(&o) {
 			out.Rest = append(out.Rest, o.Holding)
-			out.Ticket = out.Ticket || t.draws && inside(o)
+			out.Ticket = out.Ticket || t.draws && inside(o) && runs(o)
 		}
 	}
 	return out, out.Ticket || len(out.Spares) > 0 || len(out.Steps) > 0

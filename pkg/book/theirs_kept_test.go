@@ -197,3 +197,103 @@ func TestAPlaceIsKeptForAPodAfterARestart(t *testing.T) {
 		w.running("run1", "although nothing is kept any more")
 	})
 }
+
+// However a pod has gone for good by others' doing, and whether or not somebody has looked since, its place is kept by
+// whoever schedules next.
+func TestThePlaceOfAPodThatIsGoneIsKeptAfterARestart(t *testing.T) {
+	for name, goes := range map[string]func(w *world){
+		"while nobody looks": func(w *world) { w.leaves("run00", 1) },
+		"by an eviction": func(w *world) {
+			uid := w.Runs["run00"].UID
+			w.controllers.less[slot{uid, 1}] = true
+			pod := w.Slots(uid)[1][0].UID
+			w.AtOnce = false
+			w.EvictByAPI(pod)
+			w.looked("run00")
+			w.DeletePod(pod)
+			w.rounds(3)
+			w.expectLedger("run00", map[string]int{"Evicted": 1, "open Start Active": 3})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.startTheirs()
+				before := w.boundSlots("run00")[1]
+				w.setBudget("b", "org:b", 16)
+				w.submit("run1", "org:b", 2, 1, 8)
+				w.rounds(3)
+				goes(w)
+				w.crash()
+				w.rounds(3)
+				w.waits("run1", "in the place of a lost rank")
+				w.makes("run00", 1)
+				w.rounds(3)
+				w.granted("run00", 32)
+				if on := w.boundSlots("run00")[1]; on != before {
+					t.Errorf("it is on %s, and was on %s", on, before)
+				}
+			})
+		})
+	}
+}
+
+// Nobody keeps what was cut before it was gone.
+func TestThePlaceOfAPodThatWasCutIsNotKeptAfterARestart(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.activation = w.activating(rqv1.Cut{Run: rqv1.NamespacedName{Name: "run00"}, Action: rqv1.CutLottery, GPUs: 1})
+		w.Book.SetReservation(w.activation)
+		for n := range 4 {
+			w.leaves("run00", n)
+		}
+		w.crash()
+		w.rounds(3)
+		if held := w.heldGPUs(); held != 0 {
+			t.Errorf("%d GPUs are held for a Run that was cut", held)
+		}
+	})
+}
+
+// So is that of a pod of our own making which somebody has deleted: its rank goes back.
+func TestARankThatIsDeletedGoesBackAfterARestart(t *testing.T) {
+	for _, seen := range []bool{true, false} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 2)
+			w.setBudget("a", "org:a", 16)
+			w.setBudget("b", "org:b", 8)
+			w.submit("run0", "org:a", 1, 2, 8)
+			w.rounds(3)
+			w.submit("run1", "org:b", 1, 1, 8)
+			w.rounds(3)
+			before := w.on("run0-1")
+			w.DeletePod(w.pod("run0-1"))
+			if seen {
+				w.looked("run0")
+			}
+			w.crash()
+			w.rounds(6)
+			w.waits("run1", "in the place of a lost rank")
+			if on := w.on("run0-1"); on != before {
+				t.Errorf("it is on %q, and was on %s", on, before)
+			}
+		})
+	}
+}
+
+// It is kept no longer than by one that schedules all the time, however often another takes over.
+func TestAPlaceIsKeptNoLongerForRestarts(t *testing.T) {
+	tell(t, func(w *world) {
+		w.startTheirs()
+		w.setBudget("b", "org:b", 16)
+		w.submit("run1", "org:b", 2, 1, 8)
+		w.leaves("run00", 1)
+		w.rounds(3)
+		for range 3 {
+			w.crash()
+			w.rounds(3)
+			w.Pass(gangDeadline * 2 / 3)
+		}
+		w.rounds(3)
+		w.running("run1", "although nothing is to be kept any more")
+	})
+}

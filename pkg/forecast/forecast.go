@@ -42,7 +42,8 @@ type State struct {
 	Loans func(domains map[string]bool, at time.Time) []resolver.Candidate
 	// Notice is how long those have who give it back: what is free by then anyway need not be asked for.
 	Notice time.Duration
-	// Shields are the instants from which Runs may be cut that may not be now (R22).
+	// Shields are the instants from which Runs may be cut that may not be now (R22), or from which cuts may do since what
+	// is kept for lost ranks is given back, for whose sake alone nobody is cut.
 	Shields []time.Time
 }
 
@@ -51,6 +52,9 @@ type Release struct {
 	At time.Time
 	// Run is whose all of it is; empty when it may be but a part of what a Run holds.
 	Run rqv1.NamespacedName
+	// Kept says that it is what is kept for ranks that Run has lost: it is given back then, and the Run goes on, unless
+	// that has given back all before.
+	Kept bool
 	// Leaving says that it is on its way out already: nobody is cut while that would do (R19).
 	Leaving bool
 	Holds   []resolver.Holding
@@ -344,6 +348,8 @@ func (t *timeline) known(n int) *Promise {
 		p.Remedies = []string{"Wait until a budget window opens at " + e.at.Add(-t.s.WindowDelay).UTC().Format(time.RFC3339)}
 	case e.returns:
 		p.Remedies = []string{"Wait until the planned maintenance of nodes is over at " + until}
+	case e.release != nil && e.release.Kept:
+		p.Remedies = []string{"Wait for places that are kept for lost pods until " + until}
 	case e.release != nil && e.release.Leaving:
 		p.Remedies = []string{"Wait for pods that are leaving already until " + until}
 	default:

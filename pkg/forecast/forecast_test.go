@@ -2,6 +2,7 @@ package forecast_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -323,5 +324,49 @@ func moneyIsKeptFromSomeTimeOn(t *testing.T, lasts time.Duration) {
 	p, refusal := forecast.Earliest(s.State, young)
 	if refusal != nil || !p.At.Equal(noon.Add(4*time.Hour)) {
 		t.Errorf("with a maxDuration of %s it is promised %s", lasts, tell(p, refusal))
+	}
+}
+
+// TestWhatIsKeptIsGivenBackOnce: what is kept for lost ranks of a Run is free by itself at some time, or with all of it
+// if that ends before, or goes for another.
+func TestWhatIsKeptIsGivenBackOnce(t *testing.T) {
+	const lapses = 10 * time.Minute
+	for name, test := range map[string]struct {
+		ends, goes time.Duration
+		pods       int
+		want       string
+	}{
+		"it ends after that":             {20 * time.Minute, 0, 2, "+20m0s known-release"},
+		"it ends before":                 {5 * time.Minute, 0, 2, "+5m0s known-release"},
+		"it ends at that instant":        {lapses, 0, 2, "+10m0s known-release"},
+		"it goes on":                     {0, 0, 1, "+10m0s known-release"},
+		"it goes for another after that": {0, 12 * time.Minute, 1, "+10m0s known-release"},
+		"it goes for another before":     {0, 5 * time.Minute, 1, "+5m0.000000001s known-release"},
+	} {
+		s := newScene(64, nil, 3)
+		s.holds("x", "A0", "A1")
+		s.holds("y", "A2")
+		x, room := s.candidates[0], s.candidates[0].Rest[1:]
+		s.candidates = nil
+		s.Releases = []forecast.Release{{At: noon.Add(lapses), Run: x.Run, Kept: true, Holds: room}}
+		all := func(at time.Duration) forecast.Release {
+			if r := (forecast.Release{At: noon.Add(at), Run: x.Run, Holds: x.Rest}); at < lapses {
+				return r
+			}
+			return forecast.Release{At: noon.Add(at), Run: x.Run, Holds: x.Rest[:1]}
+		}
+		if test.ends > 0 {
+			s.Releases = append(s.Releases, all(test.ends))
+		}
+		if test.goes > 0 {
+			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "ahead"}, At: noon.Add(test.goes), Younger: true,
+				Spared: true, Ousts: []forecast.Release{all(test.goes)}, Holds: x.Rest[:1]}}
+		}
+		if got := tell(forecast.Earliest(s.State, ask(test.pods))); !strings.HasPrefix(got, test.want+",") {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+		if got := tell(forecast.Earliest(s.State, ask(test.pods+1))); !strings.HasPrefix(got, "no date") {
+			t.Errorf("%s: %s for more than there is", name, got)
+		}
 	}
 }

@@ -91,11 +91,15 @@ func (a *Ahead) release() *Release {
 // already: it may be held back.
 func (t *timeline) ousted(by time.Time) []event {
 	events := slices.Clone(t.bare)
-	here, gone := map[rqv1.NamespacedName]*Ahead{}, map[rqv1.NamespacedName]bool{}
+	here, gone := map[rqv1.NamespacedName]*Ahead{}, map[rqv1.NamespacedName]time.Time{}
 	for i := range events {
 		e := &events[i]
-		if e.release != nil && gone[e.release.Run] {
-			e.release = &Release{At: e.at}
+		if r := e.release; r != nil {
+			if at, is := gone[r.Run]; is && (!r.Kept || at.Before(e.at)) {
+				e.release = &Release{At: e.at}
+			} else if !r.Kept && r.Run != (rqv1.NamespacedName{}) {
+				gone[r.Run] = e.at
+			}
 		}
 		if e.ahead == nil {
 			continue
@@ -105,10 +109,10 @@ func (t *timeline) ousted(by time.Time) []event {
 			continue
 		}
 		for _, r := range e.ahead.Ousts {
-			if gone[r.Run] || r.Run == e.ahead.Run {
+			if _, is := gone[r.Run]; is || r.Run == e.ahead.Run {
 				continue
 			}
-			gone[r.Run] = true
+			gone[r.Run] = e.at
 			if a := here[r.Run]; a != nil {
 				r = *a.release()
 			}
@@ -296,7 +300,7 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 		for j := range e.ousted {
 			gone[e.ousted[j].Run] = true
 		}
-		if e.release != nil {
+		if e.release != nil && !e.release.Kept {
 			gone[e.release.Run] = true
 		}
 		if a := e.ahead; a != nil && !at.Before(a.Shielded) && slices.ContainsFunc(a.Holds, func(h resolver.Holding) bool {
