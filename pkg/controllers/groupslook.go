@@ -218,7 +218,11 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	if rest := g.rest(groupRest); turned && !run.Ended() && (after == 0 || rest < after) {
 		after = rest // nobody tells when that is mended
 	}
-	return after, g.report(ctx, v.Observed, run, "")
+	err = g.report(ctx, v.Observed, run, "")
+	if soon == 0 { // else one is about to be told why it waits now
+		err = errors.Join(err, g.retract(ctx, v.waiting))
+	}
+	return after, err
 }
 
 // podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one in the Run,
@@ -322,7 +326,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return 0, nil // the Run's own event looks again
+		return 0, g.retract(ctx, waiting) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }
