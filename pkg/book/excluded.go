@@ -106,15 +106,22 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected
 	}
-	refusal.Without(rejection)
-	t.sayDomain(refusal, g)
+	t.sayWithout(refusal, rejection, g)
+}
+
+// sayWithout says of a refusal which nodes other scheduling rules keep a gang from, if any.
+func (t *nodeTable) sayWithout(refusal *plan.Refusal, rejected *plan.Rejection, g *gang) {
+	refusal.Without(rejected)
+	if rejected != nil {
+		t.sayDomain(refusal, g)
+	}
 }
 
 // sayDomain adds to a refusal by other scheduling rules that a group asks for domains to itself that groups of GPUs do
 // not have: that may be why. Whoever may edit the Run may have written that, and what is no key of a label is not told.
 func (t *nodeTable) sayDomain(refusal *plan.Refusal, g *gang) {
 	key := g.run.Annotations[rqv1.AnnotationExclusive]
-	if key != t.args.FabricLevel && len(validation.IsQualifiedName(key)) == 0 {
+	if g.run.Spec.Theirs() && key != t.args.FabricLevel && len(validation.IsQualifiedName(key)) == 0 {
 		refusal.Message += "; " + plan.OtherDomain("it", key, t.args.FabricLevel)
 	}
 }
