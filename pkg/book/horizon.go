@@ -63,8 +63,7 @@ func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 	ask := f.askFor(g, g.full.Least(), podOf(g.run))
 	ask.Claim.Owed = f.agenda.debts.keeps(g, false, now)
 	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
-		_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
-		return refusal == nil
+		return plan.Fits(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
 	})
 }
 

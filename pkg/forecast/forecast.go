@@ -172,7 +172,7 @@ func (t *timeline) earliest() *Promise {
 		return p
 	}
 	t.seek(cut)
-	if t.attempt(at).Unpaid(s.Fleet) != nil {
+	if !t.attempt(at).Paid() {
 		n, ok := t.firstFrom(cut+1, len(t.events), t.paid)
 		if !ok {
 			return nil
@@ -277,7 +277,7 @@ func (t *timeline) dueNow() time.Time { return t.s.Now.Add(1) }
 func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise {
 	t.seek(events)
 	attempt := t.attempt(at)
-	if attempt.Unpaid(t.s.Fleet) != nil {
+	if !attempt.Paid() {
 		return nil
 	}
 	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative, After: t.after()}

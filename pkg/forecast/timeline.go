@@ -217,15 +217,9 @@ func (s *State) starts(date time.Time) time.Time { return latest(date, s.Now.Add
 // enough reports whether so many GPUs are free as the Run wants, wherever they are.
 func (t *timeline) enough() bool { return t.s.Fleet.FreeOf(t.ask.Demand.Flavor) >= t.wanted }
 
-func (t *timeline) fits(at time.Time) bool {
-	if !t.enough() {
-		return false
-	}
-	_, refusal := t.attempt(at).Place(t.s.Fleet)
-	return refusal == nil
-}
+func (t *timeline) fits(at time.Time) bool { return t.enough() && t.attempt(at).Fits(t.s.Fleet) }
 
-func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Unpaid(t.s.Fleet) == nil }
+func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Paid() }
 
 // neverStarts reports whether a Run that is refused so is never going to start as things are, whoever is cut.
 func neverStarts(refusal *plan.Refusal) bool {
