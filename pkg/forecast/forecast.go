@@ -100,7 +100,8 @@ type Promise struct {
 	// Payers are the envelopes that are going to pay, and Nodes where the Run is going to be, with the GPUs on each.
 	Payers []rqv1.PayingEnvelope
 	Nodes  []resolver.Holding
-	// After are the Runs ahead for which others go before it starts, in order: it may rest on that.
+	// After are the Runs ahead for which others go before it starts, in order, if it rests on that; nil where it would
+	// start as well if nobody went for any of them.
 	After []rqv1.NamespacedName
 	// Now says why the Run does not start at once; nil where it would.
 	Now *plan.Refusal
@@ -280,7 +281,7 @@ func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise
 	if !attempt.Paid() {
 		return nil
 	}
-	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative, After: t.after()}
+	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative}
 	opens := events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens
 	if opens || !t.s.Aligned.IsZero() && at.Equal(latest(t.s.Aligned, t.s.Now)) {
 		p.Confidence = rqv1.ConfidenceWindowAligned
@@ -325,6 +326,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
 		p.record(assignments, &t.ask.Demand)
+		p.After = t.after(p.At, slice.Domains, freed)
 		return true
 	}
 }
@@ -333,7 +335,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 func (t *timeline) known(n int) *Promise {
 	t.seek(n)
 	e := t.events[n-1]
-	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease, After: t.after()}
+	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease, After: t.after(e.at, nil, nil)}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
 	p.record(assignments, &t.ask.Demand)
 	t.seek(0)

@@ -303,12 +303,28 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 	return slices.DeleteFunc(out, func(c resolver.Candidate) bool { return gone[c.Run] })
 }
 
-// after returns the Runs ahead that have started by now, and for which others have gone.
-func (t *timeline) after() (out []rqv1.NamespacedName) {
-	for i := range t.events[:len(t.marks)] {
+// after returns the Runs ahead that have started by now, at an instant, and for which others have gone, unless the Run
+// would start without that too: in some domains, if any are given, and once those have gone who are cut for it.
+func (t *timeline) after(at time.Time, domains map[string]bool, cut []resolver.Holding) (out []rqv1.NamespacedName) {
+	now := len(t.marks)
+	for i := range t.events[:now] {
 		if e := &t.events[i]; len(e.ousted) > 0 {
 			out = append(out, e.ahead.Run)
 		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	u := t.uncut(t.s.Now, t.bare)
+	u.seek(now)
+	w := feasibility{t.s.Fleet, u.attempt(at).Within(domains)}
+	w.Free(cut)
+	starts := w.Fits()
+	w.Hold(cut)
+	u.rewind()
+	t.seek(now)
+	if starts {
+		return nil
 	}
 	return out
 }
