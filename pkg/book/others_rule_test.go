@@ -57,6 +57,7 @@ func TestADomainThatGroupsDoNotHaveIsTold(t *testing.T) {
 		"the same":        {"fabric.domain", theirs, false},
 		"none":            {"no key", theirs, false},
 		"of a Run's own":  {"pool", func(*rqv1.RunSpec) {}, false},
+		"one is none":     {"pool,no key", theirs, false},
 		"that is not set": {"", theirs, false},
 	} {
 		t.Run(name, func(t *testing.T) {
