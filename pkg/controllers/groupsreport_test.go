@@ -81,6 +81,29 @@ func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
 	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotServed"})
 }
 
+// TestAPodThatMayBePaidForAtLast does not go on saying what a cycle told it of its service account.
+func TestAPodThatMayBePaidForAtLast(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	a := inGroup("a", "")
+	g.comes(a, "")
+	g.want("it is new", a, "create")
+	g.denied = true
+	g.comes(inGroup("b", "other"), "")
+	says := func(what, want string, wrote ...string) {
+		t.Helper()
+		g.want(what, a, wrote...)
+		if diff := cmp.Diff(map[string]string{"b": want}, g.cycles()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	says("it may not be paid for", "Unschedulable")
+	g.denied = false
+	g.clock.Step(2 * allowedFor)
+	says("it may be", "Unschedulable", "delete")
+	says("the group has its Run with it", "NotItsTurn", "create")
+}
+
 // TestPodsThatWaitForMoreOfTheirGroup are not each told anew whenever one has come: a cycle tells one of them.
 func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 	g := newGrouped(t)
