@@ -171,7 +171,7 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 		again := *g.check.refusal
 		if rejection := x.nodes.rejection(g, nil, now); again.Rejected == nil && rejection != nil {
 			rejection.Rest = g.check.retryRest()
-			again.Without(rejection)
+			x.nodes.sayWithout(&again, rejection, g)
 		}
 		x.waiting.refuse(g, &again)
 	}

@@ -3,6 +3,7 @@ package book
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -106,18 +107,34 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 	if fits(barred) {
 		refusal.Reason = plan.NodesRejected
 	}
-	refusal.Without(rejection)
-	t.sayDomain(refusal, g)
+	t.sayWithout(refusal, rejection, g)
+}
+
+// sayWithout says of a refusal which nodes other scheduling rules keep a gang from, if any.
+func (t *nodeTable) sayWithout(refusal *plan.Refusal, rejected *plan.Rejection, g *gang) {
+	refusal.Without(rejected)
+	if rejected != nil {
+		t.sayDomain(refusal, g)
+	}
 }
 
 // sayDomain adds to a refusal by other scheduling rules that a group asks for domains to itself that groups of GPUs do
 // not have: that may be why. Whoever may edit the Run may have written that, and what is no key of a label is not told.
 func (t *nodeTable) sayDomain(refusal *plan.Refusal, g *gang) {
-	key := g.run.Annotations[rqv1.AnnotationExclusive]
-	if key != t.args.FabricLevel && len(validation.IsQualifiedName(key)) == 0 {
-		refusal.Message += "; " + plan.OtherDomain("it", key, t.args.FabricLevel)
+	keys := strings.SplitN(g.run.Annotations[rqv1.AnnotationExclusive], ",", mostKeys+1)
+	keys = keys[:min(len(keys), mostKeys)]
+	if !g.run.Spec.Theirs() || slices.ContainsFunc(keys, func(key string) bool {
+		return len(validation.IsQualifiedName(key)) > 0
+	}) {
+		return
+	}
+	if text := plan.OtherDomains("it", keys, t.args.FabricLevel); text != "" {
+		refusal.Message += "; " + text
 	}
 }
+
+// mostKeys is of how many labels it is told.
+const mostKeys = 4
 
 // rejection returns which nodes other scheduling rules keep a gang from: those that were turned down since it was last
 // woken, those that took fewer of its pods than their free GPUs would do for, those that what its pods share does not

@@ -70,8 +70,7 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 	x.nodes.blame(g, stands, refusal, now, func(rejected func(string) bool) bool {
 		d, claim := g.demand, claim
 		d.Beside, claim.Most = nil, nil
-		_, short := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
-		return short == nil
+		return plan.Fits(x.fleet, x.accounts, d, claim, missing, rejected, now)
 	})
 	return nil, refusal
 }

@@ -63,8 +63,7 @@ func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 	ask := f.askFor(g, g.full.Least(), podOf(g.run))
 	ask.Claim.Owed = f.agenda.debts.keeps(g, false, now)
 	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
-		_, refusal := plan.Gang(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
-		return refusal == nil
+		return plan.Fits(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)
 	})
 }
 
@@ -211,10 +210,11 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 		known = promised[furthest].promise.At
 		promised = promised[:furthest]
 	}
+	resting := f.restingOn(g)
 	for _, other := range promised {
 		a := f.comesFirst(other)
 		a.Younger = byPlace(other, g) > 0
-		if f.restsOn(other, g, map[*gang]bool{}) {
+		if resting[other] {
 			a.Ousts = nil
 		}
 		out = append(out, a)
@@ -222,14 +222,25 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 	return out, known
 }
 
-// restsOn reports whether what a gang is promised may rest on those who go for another, by what others are promised
-// too: that one's own promise does not rest on it, or nothing would bring about either.
-func (f *horizon) restsOn(g, on *gang, looked map[*gang]bool) bool {
-	looked[g] = true
-	return g.promise != nil && slices.ContainsFunc(g.promise.After, func(run rqv1.NamespacedName) bool {
-		other := f.roster.gangs[f.roster.runs[named(run)]]
-		return other == on || other != nil && !looked[other] && f.restsOn(other, on, looked)
-	})
+// restingOn returns the gangs whose promises may rest on those who go for one, also by what others are promised: that
+// one's own promise does not rest on theirs, or nothing would bring about either.
+func (f *horizon) restingOn(g *gang) map[*gang]bool {
+	after, out := map[rqv1.NamespacedName][]*gang{}, map[*gang]bool{}
+	for other := range f.agenda.promised {
+		for _, run := range other.promise.After {
+			after[run] = append(after[run], other)
+		}
+	}
+	for next := slices.Clone(after[nameOf(g.run)]); len(next) > 0; {
+		last := len(next) - 1
+		other := next[last]
+		next = next[:last]
+		if !out[other] {
+			out[other] = true
+			next = append(next, after[nameOf(other.run)]...)
+		}
+	}
+	return out
 }
 
 // paidBy returns what a promise is going to charge. A Reservation that was read at a start names the payers alone,

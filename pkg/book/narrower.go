@@ -34,6 +34,5 @@ func (x *starter) fitsWithout(g *gang, d plan.Demand, missing []plan.Missing, re
 		}
 	}
 	claim := g.claim(g.keptFor(missing))
-	_, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
-	return refusal == nil
+	return plan.Fits(x.fleet, x.accounts, d, claim, missing, rejected, now)
 }

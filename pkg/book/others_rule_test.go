@@ -6,6 +6,7 @@ import (
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 const othersRule = "node(s) didn't satisfy existing pods anti-affinity rules"
@@ -36,25 +37,68 @@ func TestShardsStayWhereAnothersRuleTurnsAStartDown(t *testing.T) {
 	})
 }
 
+// apart has the Jobs of a JobSet that a Run stands for have domains of a label for themselves.
+func (w *world) apart(run, key string) {
+	is := w.Runs[run].DeepCopy()
+	is.Annotations = map[string]string{rqv1.AnnotationExclusive: key}
+	w.SetRun(is)
+}
+
 // A Run of a JobSet that asks for node pools to itself, where groups stay within fabric domains, is told so while
-// another rule keeps it from its nodes, and is not where groups stay within what it asks for.
+// another rule keeps it from its nodes, and is not where groups stay within what it asks for. Nor is a Run that is no
+// JobSet's.
 func TestADomainThatGroupsDoNotHaveIsTold(t *testing.T) {
-	for key, told := range map[string]bool{"pool": true, "fabric.domain": false, "no key": false} {
-		tell(t, func(w *world) {
-			w.addNode("n0", "d0")
-			w.setBudget("a", "org:a", 64)
-			w.Rejects["n0"] = othersRule
-			w.submit("run0", "org:a", 1, 1, 8)
-			run := w.Runs["run0"].DeepCopy()
-			run.Annotations = map[string]string{rqv1.AnnotationExclusive: key}
-			w.SetRun(run)
-			w.settle()
-			r := w.Book.Refusal(run.UID)
-			if r == nil || strings.Contains(r.Message, "set fabricLevel to "+key) != told {
-				w.t.Fatalf("with domains of %s it is refused with %+v", key, r)
-			}
+	for name, test := range map[string]struct {
+		key    string
+		source func(*rqv1.RunSpec)
+		told   bool
+	}{
+		"another":         {"pool", theirs, true},
+		"the same":        {"fabric.domain", theirs, false},
+		"none":            {"no key", theirs, false},
+		"of a Run's own":  {"pool", func(*rqv1.RunSpec) {}, false},
+		"one is none":     {"pool,no key", theirs, false},
+		"that is not set": {"", theirs, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.addNode("n0", "d0")
+				w.setBudget("a", "org:a", 64)
+				w.Rejects["n0"] = othersRule
+				w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, test.source)
+				w.apart("run0", test.key)
+				w.settle()
+				r := w.Book.Refusal(w.Runs["run0"].UID)
+				if r == nil || strings.Contains(r.Message, "set fabricLevel to "+test.key) != test.told {
+					w.t.Fatalf("with domains of %s it is refused with %+v", test.key, r)
+				}
+			})
 		})
 	}
+}
+
+// It is told so for as long as that may be why, also where GPUs are short beside the nodes that it may not use, and it
+// has been worked out since when it starts.
+func TestADomainThatGroupsDoNotHaveStaysTold(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleetOf("n0", "n1")
+		s.submit("run0", "org:b", 1, 1, 8)
+		s.work()
+		idle := map[string]string{"n0": "n1", "n1": "n0"}[s.runsOn("run0")]
+		s.maintains(idle, time.Hour, time.Hour)
+		s.submitWithSpares("run1", "org:a", 1, 2, 8, 0, theirs)
+		s.apart("run1", "pool")
+		s.work()
+		for range 4 {
+			r := s.Book.Refusal(s.Runs["run1"].UID)
+			if r == nil || r.Reason != plan.InsufficientGPUs || !strings.Contains(r.Message, idle+": maintenance from ") ||
+				strings.Count(r.Message, "set fabricLevel to pool") != 1 {
+				s.t.Fatalf("it is refused with %+v", r)
+			}
+			s.during(31 * time.Second)
+			s.work()
+		}
+	})
 }
 
 // A spare stands by, and shards over it stay, where another's rule keeps its rank from its place.

@@ -141,7 +141,7 @@ func (q *trials) conclude(t *trial, now time.Time) Outlook {
 	if s != nil && s.promise != nil {
 		o.Promise = s.promise
 	} else if s != nil {
-		s.refusal.Without(q.future.rejection(s))
+		q.future.nodes.sayWithout(s.refusal, q.future.rejection(s), g)
 		s.refusal.Bound(s.refusal.MaxDuration)
 		o.Refusal = s.refusal
 	}

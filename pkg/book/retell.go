@@ -31,9 +31,9 @@ func (v *activations) retell(s *study) {
 	v.nodes.sayWhy(&is, g.model())
 	switch {
 	case s.promise == nil:
-		is.Without(v.future.rejection(s))
+		v.nodes.sayWithout(&is, v.future.rejection(s), g)
 	case was.Rejected != nil && !was.Rejected.Vain:
-		is.Without(was.Rejected)
+		v.nodes.sayWithout(&is, was.Rejected, g)
 	}
 	is.Bound(fresh.MaxDuration)
 	if !is.SameAs(was) {

@@ -191,8 +191,7 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 	x.nodes.blame(g, pod, refusal, now, func(rejected func(string) bool) bool {
 		d, claim := least, claim
 		d.Beside, claim.Most = nil, nil
-		_, short := plan.Gang(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
-		return short == nil
+		return plan.Fits(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 	})
 	if !g.started() {
 		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, least.Within(missing), x.nodes.rejected(g, pod),

@@ -48,8 +48,7 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 		q.nodes.blame(g, podOf(run), refusal, now, func(rejected func(string) bool) bool {
 			d := g.full.Least()
 			d.Beside = nil
-			_, short := plan.Gang(q.fleet, q.accounts, d, claim, d.EveryPod(), rejected, now)
-			return short == nil
+			return plan.Fits(q.fleet, q.accounts, d, claim, d.EveryPod(), rejected, now)
 		})
 		least := g.full.Least()
 		refusal.Bound(plan.LongestThatFits(q.fleet, q.accounts, least, claim, least.EveryPod(), rejected, now))

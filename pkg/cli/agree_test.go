@@ -209,12 +209,15 @@ func (a *agreement) condition(run *rqv1.Run) {
 	}
 }
 
-// inScope is what the reason of a Reservation begins with, beside what its Run says.
-func inScope(r *rqv1.Reservation) string {
-	if f := r.Status.Forecast; f != nil && f.DeficitGPUs > 0 {
-		return strings.Replace(fmt.Sprintf("cluster short by %d GPUs in scope: ", f.DeficitGPUs), " 1 GPUs", " 1 GPU", 1)
+// repeats reports whether the reason of a Reservation is what its Run says, after what is missing in its scope.
+func repeats(r *rqv1.Reservation, message string) bool {
+	before, same := strings.CutSuffix(r.Status.Reason, message)
+	if f := r.Status.Forecast; same && f != nil && f.DeficitGPUs > 0 {
+		scope := strings.Replace(fmt.Sprintf("cluster short by %d GPUs in scope", f.DeficitGPUs), " 1 GPUs", " 1 GPU", 1)
+		before, same = strings.CutPrefix(before, scope)
+		return same && (before == ": " || strings.HasPrefix(before, ", where ") && strings.HasSuffix(before, " free: "))
 	}
-	return ""
+	return same && before == ""
 }
 
 // reservations asserts that what Reservations say is what those say whom they are about.
@@ -224,7 +227,7 @@ func (a *agreement) reservations() {
 		if r.Status.State != rqv1.ReservationPending || run == nil {
 			continue
 		}
-		if run.Status.PendingReservation != name || r.Status.Reason != inScope(r)+run.Status.Message {
+		if run.Status.PendingReservation != name || !repeats(r, run.Status.Message) {
 			a.t.Errorf("at %s %s says %q, and its Run, which waits for %q, %q", a.Now, name, r.Status.Reason,
 				run.Status.PendingReservation, run.Status.Message)
 		}

@@ -209,7 +209,10 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	}
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
 	soon := g.tellRest(run, v, resized)
-	after := g.feed(run, v)
+	if soon == 0 { // else one is about to be told why it waits now
+		err = g.retract(ctx, v.waiting)
+	}
+	after := g.feed(run, v) // they may be bound from now on
 	if soon > 0 && (after == 0 || soon < after) {
 		after = soon
 	}
@@ -218,7 +221,7 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	if rest := g.rest(groupRest); turned && !run.Ended() && (after == 0 || rest < after) {
 		after = rest // nobody tells when that is mended
 	}
-	return after, g.report(ctx, v.Observed, run, "")
+	return after, errors.Join(err, g.report(ctx, v.Observed, run, ""))
 }
 
 // podsOf returns the pods of a group that wait for a rank, in order of their names, and those that have one in the Run,
@@ -322,7 +325,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return 0, nil // the Run's own event looks again
+		return 0, g.retract(ctx, waiting) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }

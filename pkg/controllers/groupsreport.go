@@ -59,21 +59,27 @@ const mostTold = 100
 // tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
 // further, and their condition the others (R43), unless their group waits for more pods or they for another's gate.
 func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) error {
-	first := max(0, slices.IndexFunc(waiting, g.asksForGPUs))
-	var rest []*corev1.Pod
-	for i, pod := range waiting {
-		if i == first {
-			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
-		} else {
-			rest = append(rest, pod)
-		}
+	first := slices.IndexFunc(waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
+	if first < 0 { // no cycle comes to it before its gates are taken off
+		first = max(0, slices.IndexFunc(waiting, g.asksForGPUs))
 	}
+	rest := slices.Delete(slices.Clone(waiting), first, first+1)
+	g.decide(waiting[first:first+1], book.Stranger{Refused: why})
 	g.decide(rest, book.Stranger{})
 	if waits {
 		return nil
 	}
-	rest = slices.DeleteFunc(rest, func(pod *corev1.Pod) bool { return len(pod.Spec.SchedulingGates) > 0 })
-	words := lifecycle.NotServed(rest, why, g.clock.Now())
+	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
+}
+
+// retract has pods with GPUs say that they wait for their group to start, of which each is held back again that a cycle
+// has refused: nobody else would, and what was wrong is not any more.
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod) error {
+	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
+	return g.tell(ctx, lifecycle.NotItsTurn(held))
+}
+
+func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {
 	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words[:min(len(words), mostTold)])
 }
 

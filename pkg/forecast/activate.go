@@ -30,7 +30,7 @@ func Activate(s State, ask Ask, domains map[string]bool, published []rqv1.Confli
 func activate(s *State, ask *Ask, at time.Time, domains map[string]bool, published []rqv1.Conflict,
 	nonce [32]byte) (resolver.Plan, []plan.Assignment, bool) {
 	attempt := s.attempt(ask, at)
-	if attempt.Unpaid(s.Fleet) != nil {
+	if !attempt.Paid() {
 		return resolver.Plan{}, nil, false
 	}
 	w := feasibility{s.Fleet, attempt.Within(domains)}

@@ -104,7 +104,8 @@ type Promise struct {
 	// Payers are the envelopes that are going to pay, and Nodes where the Run is going to be, with the GPUs on each.
 	Payers []rqv1.PayingEnvelope
 	Nodes  []resolver.Holding
-	// After are the Runs ahead for which others go before it starts, in order: it may rest on that.
+	// After are the Runs ahead for which others go before it starts, in order, if it rests on that; nil where it would
+	// start as well if nobody went for any of them.
 	After []rqv1.NamespacedName
 	// Now says why the Run does not start at once; nil where it would.
 	Now *plan.Refusal
@@ -176,7 +177,7 @@ func (t *timeline) earliest() *Promise {
 		return p
 	}
 	t.seek(cut)
-	if t.attempt(at).Unpaid(s.Fleet) != nil {
+	if !t.attempt(at).Paid() {
 		n, ok := t.firstFrom(cut+1, len(t.events), t.paid)
 		if !ok {
 			return nil
@@ -281,10 +282,10 @@ func (t *timeline) dueNow() time.Time { return t.s.Now.Add(1) }
 func (t *timeline) cutting(events int, at time.Time, tenants tenantsAt) *Promise {
 	t.seek(events)
 	attempt := t.attempt(at)
-	if attempt.Unpaid(t.s.Fleet) != nil {
+	if !attempt.Paid() {
 		return nil
 	}
-	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative, After: t.after()}
+	p := &Promise{At: at, Cuts: true, Confidence: rqv1.ConfidenceConservative}
 	opens := events > 0 && t.events[events-1].at.Equal(at) && t.events[events-1].opens
 	if opens || !t.s.Aligned.IsZero() && at.Equal(latest(t.s.Aligned, t.s.Now)) {
 		p.Confidence = rqv1.ConfidenceWindowAligned
@@ -329,6 +330,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
 		p.record(assignments, &t.ask.Demand)
+		p.After = t.after(p.At, slice.Domains, freed)
 		return true
 	}
 }
@@ -337,7 +339,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 func (t *timeline) known(n int) *Promise {
 	t.seek(n)
 	e := t.events[n-1]
-	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease, After: t.after()}
+	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease, After: t.after(e.at, nil, nil)}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
 	p.record(assignments, &t.ask.Demand)
 	t.seek(0)

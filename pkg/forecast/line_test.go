@@ -146,3 +146,47 @@ func TestNobodyWaitsForWhomLaterOnesCut(t *testing.T) {
 		})
 	}
 }
+
+// A promise names those for whom others go before it if it would not hold without that, and nobody otherwise: nobody
+// else has to keep clear of it.
+func TestAPromiseNamesThoseItRestsOn(t *testing.T) {
+	ahead := []rqv1.NamespacedName{{Name: "ahead"}}
+	for name, test := range map[string]struct {
+		cuts, ends bool     // who holds the other domain may be cut, or ends by itself
+		goes       []string // where those are who go for the Run ahead, which takes the first of these nodes
+		want       []rqv1.NamespacedName
+	}{
+		"others are cut for it":     {true, false, []string{"A0"}, nil},
+		"others end":                {false, true, []string{"A0"}, nil},
+		"what the first one leaves": {false, false, []string{"A0", "A1"}, ahead},
+		"though others end later":   {false, true, []string{"A0", "A1"}, ahead},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(64, nil, 2, 1)
+			s.holds("x", test.goes...)
+			s.holds("y", "B0")
+			if len(test.goes) == 1 {
+				s.Fleet.Take("A1", 8)
+			}
+			x := s.candidates[0]
+			if test.ends {
+				s.ends(1, 20*time.Minute)
+			}
+			if s.candidates = s.candidates[1:]; !test.cuts {
+				s.candidates = nil
+			}
+			at := noon.Add(10 * time.Minute)
+			s.Ahead = []forecast.Ahead{{Run: ahead[0], Owner: "org:b", At: at, Shielded: at.Add(time.Hour),
+				Ousts: []forecast.Release{{Run: x.Run, Holds: x.Rest}},
+				Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
+			before := s.Fleet.Domains()
+			p, refusal := forecast.Earliest(s.State, ask(1))
+			if refusal != nil || !cmp.Equal(test.want, p.After) {
+				t.Errorf("it is promised %s, after %v, want %v", tell(p, refusal), p.After, test.want)
+			}
+			if diff := cmp.Diff(before, s.Fleet.Domains()); diff != "" {
+				t.Errorf("the fleet is not as it was:\n%s", diff)
+			}
+		})
+	}
+}

@@ -21,8 +21,8 @@ type Slice struct {
 	// Labels are the topology labels of the narrowest domain that contains them, and Scope names them all.
 	Labels map[string]string
 	Scope  string
-	// Deficit is how many GPUs are short in them.
-	Deficit int
+	// Free is how many GPUs are free in them, and Deficit how many are short.
+	Free, Deficit int
 }
 
 // feasibility is the fleet as the resolver sees it.
@@ -146,12 +146,12 @@ func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, pos
 func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice {
 	out := Slice{Domains: domains, Labels: map[string]string{}}
 	levels := t.s.Fleet.Levels()
-	values, free := make([][]string, len(levels)), 0
+	values := make([][]string, len(levels))
 	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
 		if !domains[room.Key] {
 			continue
 		}
-		free += room.Free
+		out.Free += room.Free
 		for i, value := range room.Values {
 			if !slices.Contains(values[i], value) {
 				values[i] = append(values[i], value)
@@ -166,7 +166,7 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 		}
 	}
 	out.Scope = strings.Join(scope, ",")
-	out.Deficit = attempt.WantedGPUs() - free
+	out.Deficit = attempt.WantedGPUs() - out.Free
 	if out.Deficit <= 0 {
 		out.Deficit = 0
 		if short := attempt.Within(domains).Short(t.s.Fleet); short != nil && short.Kind == topology.NoRoom {

@@ -221,15 +221,9 @@ func (s *State) starts(date time.Time) time.Time { return latest(date, s.Now.Add
 // enough reports whether so many GPUs are free as the Run wants, wherever they are.
 func (t *timeline) enough() bool { return t.s.Fleet.FreeOf(t.ask.Demand.Flavor) >= t.wanted }
 
-func (t *timeline) fits(at time.Time) bool {
-	if !t.enough() {
-		return false
-	}
-	_, refusal := t.attempt(at).Place(t.s.Fleet)
-	return refusal == nil
-}
+func (t *timeline) fits(at time.Time) bool { return t.enough() && t.attempt(at).Fits(t.s.Fleet) }
 
-func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Unpaid(t.s.Fleet) == nil }
+func (t *timeline) paid(at time.Time) bool { return t.attempt(at).Paid() }
 
 // neverStarts reports whether a Run that is refused so is never going to start as things are, whoever is cut.
 func neverStarts(refusal *plan.Refusal) bool {
@@ -313,12 +307,28 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 	return slices.DeleteFunc(out, func(c resolver.Candidate) bool { return gone[c.Run] })
 }
 
-// after returns the Runs ahead that have started by now, and for which others have gone.
-func (t *timeline) after() (out []rqv1.NamespacedName) {
-	for i := range t.events[:len(t.marks)] {
+// after returns the Runs ahead that have started by now, at an instant, and for which others have gone, unless the Run
+// would start without that too: in some domains, if any are given, and once those have gone who are cut for it.
+func (t *timeline) after(at time.Time, domains map[string]bool, cut []resolver.Holding) (out []rqv1.NamespacedName) {
+	now := len(t.marks)
+	for i := range t.events[:now] {
 		if e := &t.events[i]; len(e.ousted) > 0 {
 			out = append(out, e.ahead.Run)
 		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	u := t.uncut(t.s.Now, t.bare)
+	u.seek(now)
+	w := feasibility{t.s.Fleet, u.attempt(at).Within(domains)}
+	w.Free(cut)
+	starts := w.Fits()
+	w.Hold(cut)
+	u.rewind()
+	t.seek(now)
+	if starts {
+		return nil
 	}
 	return out
 }

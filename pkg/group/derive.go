@@ -69,8 +69,8 @@ type Derived struct {
 	Problem, Waits string
 	// Note says what of the group's wishes the Run does not have; empty where it has all.
 	Note string
-	// Exclusive is the label of which each of the group's Jobs is to have a domain for itself, where groups of GPUs stay
-	// within those of another.
+	// Exclusive are the labels of which Jobs of the group are to have domains for themselves, separated by commas, where
+	// groups of GPUs stay within those of another.
 	Exclusive string
 }
 
@@ -143,8 +143,9 @@ func Derive(o *Observed) Derived {
 		Resources: rqv1.RunResources{GPUType: p.gpuType(o, members), TotalGPUs: total,
 			GPUsPerPod: ptr.To(int32(perPod))}}
 	p.setLocality(spec, o, &shape, perPod)
-	if key := shape.within; key != "" && key != o.FabricLevel {
-		out.Note, out.Exclusive = plan.OtherDomain(o.Key.String(), key, o.FabricLevel), key
+	out.Note = plan.OtherDomains(o.Key.String(), shape.within, o.FabricLevel)
+	if out.Note != "" {
+		out.Exclusive = strings.Join(shape.within, ",")
 	}
 	p.setWidth(spec, int32(shape.Least*perPod), total)
 	if spares := p.gpus(rqv1.AnnotationSpares, 1, 0); spares > 0 {
@@ -205,7 +206,7 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perP
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
 		p.problem(rqv1.AnnotationGroupGPUs, by, value,
 			fmt.Sprintf("and the %d GPUs of %s are not a multiple of it", total, o.Key))
-	case group == 0 && !together && slice > 0 && (slice < total || shape.within != ""):
+	case group == 0 && !together && slice > 0 && (slice < total || len(shape.within) > 0):
 		group = slice
 	}
 	if group > 0 || together {

@@ -40,18 +40,79 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// TestAnotherDomainThanGroupsHave: a JobSet each of whose Jobs is to have a domain of its own is told where that is not
-// what groups of GPUs stay within.
-func TestAnotherDomainThanGroupsHave(t *testing.T) {
-	for key, want := range map[string]string{"fabric.domain": "", "cloud.google.com/gke-nodepool": "JobSet/llm asks for " +
-		"a domain of cloud.google.com/gke-nodepool for each of its Jobs, and jobtree keeps a group of GPUs within one of " +
-		"fabric.domain: set fabricLevel to cloud.google.com/gke-nodepool if its domains are others"} {
+// inDomains is a JobSet of two Jobs of two pods each, in the order of their names, with what each asks for.
+func inDomains(a, w string) string {
+	text := "kind: JobSet\nmetadata: {name: llm}\nspec:\n  replicatedJobs:\n"
+	for _, job := range [][2]string{{"a", a}, {"w", w}} {
+		metadata := ""
+		if job[1] != "" {
+			metadata = "metadata: {annotations: {" + exclusiveTopology + ": " + job[1] + "}}, "
+		}
+		text += "  - name: " + job[0] + "\n    template: {" + metadata + "spec: {parallelism: 2, completions: 2, template: " +
+			"{spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}\n"
+	}
+	return text
+}
+
+// TestOtherDomainsThanGroupsHave: a JobSet whose Jobs, or some of them, are to have domains of their own is told where
+// those are not what groups of GPUs stay within.
+func TestOtherDomainsThanGroupsHave(t *testing.T) {
+	const pool = "cloud.google.com/gke-nodepool"
+	another := "JobSet/llm asks for domains of " + pool + " for its Jobs, and jobtree keeps a group of GPUs within one " +
+		"of fabric.domain: set fabricLevel to " + pool + " if its domains are others"
+	several := func(keys string) string {
+		return "JobSet/llm asks for domains of several labels for its Jobs (" + keys + "), and jobtree keeps a group of " +
+			"GPUs within one of fabric.domain: name that one for all of them"
+	}
+	of := func(key string) string {
+		return strings.Replace(twoByTwo, "name: llm", "name: llm, annotations: {"+exclusiveTopology+": "+key+"}", 1)
+	}
+	for name, c := range map[string]struct{ object, note, exclusive string }{
+		"what groups stay within": {of("fabric.domain"), "", ""},
+		"another":                 {of(pool), another, pool},
+		"another for one Job":     {inDomains("", pool), another, pool},
+		"another for the other":   {inDomains(pool, ""), another, pool},
+		"the same for one Job":    {inDomains("", "fabric.domain"), "", ""},
+		"different ones":          {inDomains(pool, "rack"), several(pool + ", rack"), pool + ",rack"},
+		"different ones, one is it": {inDomains("fabric.domain", pool), several("fabric.domain, " + pool),
+			"fabric.domain," + pool},
+		"none": {inDomains("", ""), "", ""},
+	} {
 		pod := ofJobSet("a", 8, "w", "0", "0")
-		object := strings.Replace(twoByTwo, "name: llm", "name: llm, annotations: {"+exclusiveTopology+": "+key+"}", 1)
 		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"},
-			Object: objectOf(t, object)})
-		if d.Note != want || (d.Exclusive == key) != (want != "") {
-			t.Errorf("%s: %q of %q, want %q", key, d.Note, d.Exclusive, want)
+			Object: objectOf(t, c.object)})
+		if d.Note != c.note || d.Exclusive != c.exclusive {
+			t.Errorf("%s: %q of %q, want %q of %q", name, d.Note, d.Exclusive, c.note, c.exclusive)
+		}
+	}
+}
+
+// TestOneJobIsLed: of a JobSet of whose Jobs one alone is to have a domain for itself, that one's other pods come once
+// its first is bound, whichever of them is the first by name.
+func TestOneJobIsLed(t *testing.T) {
+	for name, c := range map[string]struct {
+		object, led string
+	}{"the first": {inDomains("rack", ""), "a"}, "the last": {inDomains("", "rack"), "w"}} {
+		var pods []*corev1.Pod
+		for _, job := range []string{"a", "w"} {
+			for _, index := range []string{"0", "1"} {
+				pod := ofJobSet(job+index, 8, job, "0", index)
+				pod.Annotations[rqv1.AnnotationOwner] = "org:team"
+				if job == c.led {
+					pod.Annotations[exclusiveTopology] = "rack"
+				}
+				if job != c.led || index == "0" {
+					pods = append(pods, pod)
+				}
+			}
+		}
+		d := Derive(&Observed{Rules: testRules, Key: Of(pods[0]).Key, Pods: pods, Types: []string{"H100"},
+			Object: objectOf(t, c.object)})
+		if d.Spec == nil {
+			t.Fatalf("%s: %s%s", name, d.Problem, d.Waits)
+		}
+		if of := d.Spec.Pods; !of.Late || of.First != 3 || d.Spec.Resources.TotalGPUs != 32 {
+			t.Errorf("%s: %d GPUs, and others make pods as %+v", name, d.Spec.Resources.TotalGPUs, of)
 		}
 	}
 }

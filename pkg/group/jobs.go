@@ -61,7 +61,7 @@ func ofJobs(o *Observed) Shape {
 		}
 	}
 	s := inParts(parts, o.GPUs)
-	s.Late, s.Begun = late || order == "InOrder", len(past) > 0
+	s.Late, s.Begun = s.Late || late || order == "InOrder", len(past) > 0
 	return s
 }
 

@@ -3,6 +3,7 @@ package group
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -99,10 +100,8 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 			s.mixed = fmt.Sprintf("asks for %d GPUs for each pod of Job %s and for %d for each of Job %s", has, first.Name, asks,
 				job.Name)
 		}
-		if len(s.parts) == 0 {
-			s.within = job.Within
-		} else if s.within != job.Within {
-			s.within = ""
+		if job.Within != "" && !slices.Contains(s.within, job.Within) {
+			s.within = append(s.within, job.Within)
 		}
 		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: copies})
 		all := min(size*copies, math.MaxInt32) // which is too many, however many more there are
@@ -110,7 +109,7 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		switch {
 		case job.Later:
 		case job.Led:
-			s.First = min(s.First+copies, s.Ranks)
+			s.First, s.Late = min(s.First+copies, s.Ranks), true
 		default:
 			s.First = min(s.First+all, s.Ranks)
 		}

@@ -22,8 +22,8 @@ type Shape struct {
 	// ranks of a copy of a part belong together more than those of several do.
 	parts []part
 	apart bool
-	// within is the node label of whose domains each copy of a part has one for itself; empty where not all have.
-	within string
+	// within are the node labels of whose domains each copy of a part has one for itself, in order of the parts.
+	within []string
 	// mixed says that pods of several parts ask for different numbers of GPUs; empty where they do not.
 	mixed string
 }

@@ -12,6 +12,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/forecast"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
 
@@ -36,7 +37,7 @@ func (r *revision) follow() *Write {
 	s := &next.Status
 	s.State, s.CountdownSeconds = rqv1.ReservationPending, &left
 	if r.seen.Refusal != nil {
-		s.Reason = inScope(promise) + withBrake(r.seen.Refusal.Message, r.seen.Brake)
+		s.Reason = inScope(promise, r.seen.Refusal) + withBrake(r.seen.Refusal.Message, r.seen.Brake)
 	}
 	s.Forecast = forecastOf(promise)
 	s.ConflictSet = steadyConflicts(s.ConflictSet, resolver.Likeliest(promise.Conflicts, rqv1.MostForecastConflicts))
@@ -49,16 +50,25 @@ func (r *revision) follow() *Write {
 }
 
 // inScope begins the reason of a Reservation with the GPUs that are missing where the Run is to start; it is empty
-// where none are.
-func inScope(p *forecast.Promise) string {
-	switch short := p.Slice.Deficit; {
-	case short == 0:
+// where none are. A refusal for room may say that others are: there may be room elsewhere, and its pods may not be able
+// to use all that is free. So how many are free is said then.
+func inScope(p *forecast.Promise, refusal *plan.Refusal) string {
+	short, free := p.Slice.Deficit, p.Slice.Free
+	if short == 0 {
 		return ""
-	case short == 1:
-		return "cluster short by 1 GPU in scope: "
-	default:
-		return fmt.Sprintf("cluster short by %d GPUs in scope: ", short)
 	}
+	text := fmt.Sprintf("cluster short by %d GPUs in scope", short)
+	if short == 1 {
+		text = "cluster short by 1 GPU in scope"
+	}
+	switch {
+	case refusal.LacksMoney(), refusal.ShortGPUs == short:
+	case free == 1:
+		text += ", where 1 is free"
+	default:
+		text += fmt.Sprintf(", where %d are free", free)
+	}
+	return text + ": "
 }
 
 // steadyConflicts returns a conflict set, or the one that a status lists where the odds alone have hardly changed.

@@ -20,8 +20,9 @@ type Word struct {
 // Reasons of condition PodScheduled. Autoscalers read Unschedulable, and add nodes for it: others are for what no node
 // would mend.
 const (
-	notFunded = "NotFunded"
-	notServed = "NotServed"
+	notFunded  = "NotFunded"
+	notServed  = "NotServed"
+	notItsTurn = "NotItsTurn"
 )
 
 // wordRest is how long a pod is told nothing new for the same reason: the numbers in it move.
@@ -46,7 +47,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 			continue
 		}
 		is := scheduledOf(pod)
-		ours := is.Reason == notFunded || is.Reason == notServed
+		ours := is.Reason == notFunded || is.Reason == notServed || is.Reason == notItsTurn
 		if f.Shape == nil && !r.LacksMoney() && !ours {
 			continue
 		}
@@ -77,6 +78,17 @@ func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
 	for _, pod := range pods {
 		word, _ := wordTo(pod, notServed, why, now)
 		words = append(words, word...)
+	}
+	return words
+}
+
+// NotItsTurn returns what pods are told that are held back until their group starts and that a scheduling cycle has
+// refused before: what that told them is over.
+func NotItsTurn(pods []*corev1.Pod) (words []Word) {
+	for _, pod := range pods {
+		if is := scheduledOf(pod); is.Status == corev1.ConditionFalse && is.Reason == corev1.PodReasonUnschedulable {
+			words = append(words, Word{Pod: pod, Reason: notItsTurn, Message: "waiting for the pod's group to start"})
+		}
 	}
 	return words
 }

@@ -57,6 +57,10 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	says(62*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
 	says(63*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	says(64*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	for _, pod := range o.Pods {
+		pod.Status.Conditions[0].Reason = notItsTurn
+	}
+	says(65*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	o.Pods[0].Spec.NodeName = "n1"
 	says(200*time.Second, short("short by 2"), both(notFunded, "short by 2")[1:]...)
 	o.Run.Spec.Source, o.Run.Spec.Pods = "", nil

@@ -23,7 +23,7 @@ func (p *Payers) Alone(d Demand, lasts time.Duration, rejected func() func(node 
 	a := prepare(p.Accounts, budget.Ask{
 		Owner: d.Owner, Flavor: d.Flavor, GPUsPerPod: d.GPUsPerPod, MaxDuration: lasts, Unheld: true, Alone: true,
 	}, d, claim, d.EveryPod(), nil, p.Now)
-	if a.cover.Payable() < a.wanted || !d.fits(p.Fleet.Whole(d.Flavor)) {
+	if !a.Paid() || !d.fits(p.Fleet.Whole(d.Flavor)) {
 		return nil
 	}
 	a.request.Excluded = rejected()

@@ -24,7 +24,7 @@ func LongestThatFits(fleet *topology.Fleet, accounts *budget.Accounts, d Demand,
 	fits := func(lasts time.Duration) bool {
 		bounded := claim
 		bounded.MaxDuration = lasts
-		return Prepare(accounts, d, bounded, missing, excluded, now).Fits(fleet)
+		return Fits(fleet, accounts, d, bounded, missing, excluded, now)
 	}
 	edges := Prepare(accounts, d, claim, missing, excluded, now).cover.Dates(claim.Owed)
 	for _, w := range fleet.Outages(d.Flavor) {

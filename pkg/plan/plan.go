@@ -74,6 +74,12 @@ func Gang(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Clai
 	return Prepare(accounts, d, claim, missing, excluded, now).Place(fleet)
 }
 
+// Fits reports whether Gang would return an assignment for each.
+func Fits(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing,
+	excluded func(node string) bool, now time.Time) bool {
+	return Prepare(accounts, d, claim, missing, excluded, now).Fits(fleet)
+}
+
 // Attempt is a gang that may be placed on several states of a fleet, with one state of the accounts. It is valid until
 // the accounts change.
 type Attempt struct {
@@ -184,12 +190,15 @@ func (a *Attempt) Outages(fleet *topology.Fleet) []Window {
 	return slices.CompactFunc(out, func(x, y Window) bool { return x.Opens.Equal(y.Opens) && x.Closes.Equal(y.Closes) })
 }
 
+// Paid reports whether somebody pays for the gang, if it is placed where they do.
+func (a *Attempt) Paid() bool { return a.cover.Payable() >= a.wanted }
+
 // Unpaid says why nobody pays for the gang, wherever it were placed; nil when somebody does.
 func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
-	if payable := a.cover.Payable(); payable < a.wanted {
-		return a.unpayable(fleet, payable)
+	if a.Paid() {
+		return nil
 	}
-	return nil
+	return a.unpayable(fleet, a.cover.Payable())
 }
 
 // Short packs the gang and returns what keeps it from fitting; nil when it fits.
@@ -198,8 +207,11 @@ func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
 	return short
 }
 
-// Fits reports whether the gang could be placed.
+// Fits reports whether the gang could be placed. It does not find out what a refusal says.
 func (a *Attempt) Fits(fleet *topology.Fleet) bool {
+	if !a.Paid() {
+		return false
+	}
 	placement, short := fleet.Pack(a.request)
 	return short == nil && a.assign(placement) != nil
 }

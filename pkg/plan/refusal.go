@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -138,11 +140,18 @@ func (r *Refusal) Because(why string) {
 	r.Message = fmt.Sprintf("%s, such as %s: %s", r.Message, r.Excluded, why)
 }
 
-// OtherDomain says that who asks for domains of a label to itself gets those of another, within which a group of GPUs
-// stays.
-func OtherDomain(who, key, level string) string {
-	return fmt.Sprintf("%s asks for a domain of %s for each of its Jobs, and jobtree keeps a group of GPUs within one of "+
-		"%s: set fabricLevel to %s if its domains are others", who, key, level, key)
+// OtherDomains says that who asks for domains of some labels to itself gets those of another, within which a group of
+// GPUs stays; it is empty where that is not so.
+func OtherDomains(who string, keys []string, level string) string {
+	switch {
+	case !slices.ContainsFunc(keys, func(key string) bool { return key != level }):
+		return ""
+	case len(keys) > 1:
+		return fmt.Sprintf("%s asks for domains of several labels for its Jobs (%s), and jobtree keeps a group of GPUs "+
+			"within one of %s: name that one for all of them", who, strings.Join(keys, ", "), level)
+	}
+	return fmt.Sprintf("%s asks for domains of %s for its Jobs, and jobtree keeps a group of GPUs within one of %s: set "+
+		"fabricLevel to %s if its domains are others", who, keys[0], level, keys[0])
 }
 
 // SameAs reports whether a refusal says the same as another. What has been spent of GPU-hours changes by the second,

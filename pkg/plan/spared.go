@@ -28,11 +28,8 @@ func (a *Attempt) noRoom(fleet *topology.Fleet, s *topology.Shortfall) *Refusal 
 // sparesUnpaid says, of a gang that nobody pays for, with what spares it would be paid for; it is empty where fewer do
 // not help.
 func (a *Attempt) sparesUnpaid() string {
-	paid := func(pods int) bool {
-		fewer := a.withSpares(pods)
-		return fewer.cover.Payable() >= fewer.wanted
-	}
-	if !a.wantsBoth() || a.cover.Payable() >= a.wanted || !paid(0) {
+	paid := func(pods int) bool { return a.withSpares(pods).Paid() }
+	if !a.wantsBoth() || a.Paid() || !paid(0) {
 		return ""
 	}
 	pods := sort.Search(a.demand.SparesPerGroup-1, func(n int) bool { return !paid(n + 1) })
@@ -48,7 +45,7 @@ func (a *Attempt) sparesUnplaced(fleet *topology.Fleet) string {
 	if !a.wantsBoth() || !a.withSpares(0).Fits(fleet) {
 		return ""
 	}
-	return "; without spares it would start"
+	return "; without spares it would fit where it is paid for"
 }
 
 // wantsBoth reports whether both ranks and spares are to be placed.

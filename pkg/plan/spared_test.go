@@ -28,7 +28,7 @@ func TestARefusalSaysWhatSparesAreTooMany(t *testing.T) {
 		"no spares":              {4, 24, "", 0, InsufficientBudget, "0 of 24 GPUs in use)"},
 		"the ranks would fit":    {2, 64, "", 1, NeverFits, "; without spares it would fit"},
 		"nor would they":         {1, 64, "", 1, NeverFits, "at most 8 fit even when it is empty"},
-		"where it is paid for":   {4, 64, "d0", 1, NoRoomWhereFunded, "; without spares it would start"},
+		"where it is paid for":   {4, 64, "d0", 1, NoRoomWhereFunded, "; without spares it would fit where it is paid for"},
 		"nor there":              {3, 64, "d0", 1, NoRoomWhereFunded, ")"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -52,6 +52,9 @@ func TestARefusalSaysWhatSparesAreTooMany(t *testing.T) {
 			d, refusal := DemandOf(spec, 0, fleet.Whole("H100"), &Payers{Accounts: accounts, Fleet: fleet, Now: drawnAt})
 			if refusal != nil {
 				t.Fatal(refusal)
+			}
+			if Fits(fleet, accounts, d, Claim{}, d.EveryPod(), nil, drawnAt) {
+				t.Error("it is said to fit")
 			}
 			_, refusal = Gang(fleet, accounts, d, Claim{}, d.EveryPod(), nil, drawnAt)
 			if refusal == nil || refusal.Reason != c.reason || !strings.HasSuffix(refusal.Message, c.want) {

@@ -102,8 +102,8 @@ const (
 	// AnnotationMadeFor is on a Run with source Pods: what its group was made for, upward, such as
 	// TrainJob.trainer.kubeflow.org/llm, separated by commas. Commands find the Run by it.
 	AnnotationMadeFor = GroupName + "/made-for"
-	// AnnotationExclusive is on a Run with source Pods each of whose groups is to have a domain of this label for itself, where
-	// groups of GPUs stay within those of another. A refusal says so.
+	// AnnotationExclusive is on a Run with source Pods whose groups are to have domains of these labels for themselves, separated
+	// by commas, where groups of GPUs stay within those of another. A refusal says so.
 	AnnotationExclusive = GroupName + "/exclusive"
 )
 

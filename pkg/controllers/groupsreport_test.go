@@ -1,0 +1,148 @@
+package controllers
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	core "k8s.io/client-go/testing"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
+)
+
+// comes has the API server have a pod, with what is said of whether it has been scheduled.
+func (g *grouped) comes(pod *corev1.Pod, reason string) {
+	g.t.Helper()
+	if reason != "" {
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: reason}}
+	}
+	if _, err := g.kube.CoreV1().Pods("ns").Create(g.t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		g.t.Fatal(err)
+	}
+	g.groups.note(pod)
+}
+
+// cycles has kube-scheduler refuse those pods that get as far, and the groups see what all say by then. It returns the
+// reasons why they are not scheduled, by their names.
+func (g *grouped) cycles() map[string]string {
+	g.t.Helper()
+	pods, said := g.kube.CoreV1().Pods("ns"), map[string]string{}
+	list, err := pods.List(g.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	for i := range list.Items {
+		pod := &list.Items[i]
+		if why := g.book.Foreign(pod); why != nil && !gated(pod) && g.book.HoldsBack(pod) == "" {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available: " + why.Message}}
+			if _, err := pods.UpdateStatus(g.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				g.t.Fatal(err)
+			}
+		}
+		for _, c := range pod.Status.Conditions {
+			said[pod.Name] = c.Reason
+		}
+		g.groups.note(pod)
+	}
+	return said
+}
+
+// TestPodsOfAGroupThatIsNotServed are told so, one of them by a cycle, but for those that say what else is to happen
+// first: it is to be read of those that have a gate. Once it is mended, the one does not go on saying what a cycle told
+// it.
+func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
+	g := newGrouped(t)
+	g.named("")
+	held := inGroup("a", "")
+	held.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "example.com/quota"}}
+	g.comes(held, corev1.PodReasonSchedulingGated)
+	open := inGroup("b", "")
+	g.comes(open, "")
+	g.comes(inGroup("c", ""), "")
+	says := func(what string, want map[string]string) {
+		t.Helper()
+		if diff := cmp.Diff(want, g.cycles()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	g.want("nobody is named who pays", open)
+	says("nobody is named who pays", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
+	g.want("nothing has changed", open)
+	says("nothing has changed", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
+	g.named("o")
+	g.want("it is mended", open, "create")
+	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotServed"})
+}
+
+// TestAPodThatMayBePaidForAtLast does not go on saying what a cycle told it of its service account.
+func TestAPodThatMayBePaidForAtLast(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	a := inGroup("a", "")
+	g.comes(a, "")
+	g.want("it is new", a, "create")
+	g.denied = true
+	g.comes(inGroup("b", "other"), "")
+	says := func(what, want string, wrote ...string) {
+		t.Helper()
+		g.want(what, a, wrote...)
+		if diff := cmp.Diff(map[string]string{"b": want}, g.cycles()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	says("it may not be paid for", "Unschedulable")
+	g.denied = false
+	g.clock.Step(2 * allowedFor)
+	says("it may be", "Unschedulable", "delete")
+	says("the group has its Run with it", "NotItsTurn", "create")
+}
+
+// TestPodsThatWaitForMoreOfTheirGroup are not each told anew whenever one has come: a cycle tells one of them.
+func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	patched := 0
+	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) {
+		patched++
+		return false, nil, nil
+	})
+	var first *corev1.Pod
+	for _, name := range []string{"a", "b", "c"} {
+		pod := inGroup(name, "")
+		pod.Annotations[rqv1.AnnotationGroupSize] = "4"
+		g.comes(pod, "")
+		if first == nil {
+			first = pod
+		}
+		g.want("it lacks pods", first)
+		g.clock.Step(groupRest)
+		g.want("none has come", first)
+		if diff := cmp.Diff(map[string]string{"a": "Unschedulable"}, g.cycles()); diff != "" || patched > 0 {
+			t.Errorf("%d pods have been written; they say (-want +got):\n%s", patched, diff)
+		}
+	}
+}
+
+// TestAGroupSaysHowItStandsThoughItsPodsCannot be told: what is wrong is on its object at once.
+func TestAGroupSaysHowItStandsThoughItsPodsCannot(t *testing.T) {
+	g, api := gangOf2(t)
+	g.named("")
+	fails := errors.New("out of order")
+	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) { return true, nil, fails })
+	a := ofGang("a")
+	g.comes(a, "")
+	g.comes(ofGang("b"), "")
+	if _, err := g.groups.look(t.Context(), group.Of(a).Key); !errors.Is(err, fails) {
+		t.Errorf("looking at it fails with %v", err)
+	}
+	if got := api.condition(); !strings.Contains(got, rqv1.AnnotationOwner) {
+		t.Errorf("it says %q", got)
+	}
+}
