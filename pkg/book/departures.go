@@ -200,12 +200,9 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 			r.Leases = append(r.Leases, d.seats.leaseOf(m.pod).String())
 		}
 	}
-	for i := range g.vacant {
-		v := &g.vacant[i]
-		lapse, lapses := g.lapsesAt(v.index)
-		if h := d.seats.roomOf(v); h != nil && !(lapses && !lapse.After(at)) {
-			r.Holds = append(r.Holds, h.all())
-			r.Leases = append(r.Leases, charged(v.pod))
+	for _, k := range d.seats.keepings(g) {
+		if lapse, lapses := g.lapsesAt(k.index); !lapses || lapse.After(at) {
+			k.giveBack(&r)
 		}
 	}
 	return r
@@ -213,25 +210,32 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 
 // forgone returns what a Run gives back that goes on without ranks whose pods others do not make in time.
 func (d *departures) forgone(g *gang, now time.Time) (out []forecast.Release) {
+	if len(g.lapses) == 0 {
+		return nil
+	}
+	kept := d.seats.keepings(g)
 	for _, index := range slices.Sorted(maps.Keys(g.lapses)) {
 		at, _ := g.lapsesAt(index)
 		r := forecast.Release{At: latest(at, now.Add(soon)), Run: nameOf(g.run), Kept: true}
 		r.Leaving = !r.At.After(now.Add(d.args.MaxGracePeriod.Duration))
-		for i := range g.vacant {
-			v := &g.vacant[i]
-			if h := d.seats.roomOf(v); h != nil && v.index == index {
-				r.Holds = append(r.Holds, h.all())
-				r.Leases = append(r.Leases, charged(v.pod))
+		for _, k := range kept {
+			if k.index == index {
+				k.giveBack(&r)
 			}
 		}
-		if g.aside[index] {
-			r.Leases = append(r.Leases, charged(moneyOf(g, index)))
-		}
-		if len(r.Holds)+len(r.Leases) > 0 {
+		if len(r.Leases) > 0 {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// giveBack adds it to what a Run gives back.
+func (k *keeping) giveBack(r *forecast.Release) {
+	r.Leases = append(r.Leases, k.charge)
+	if k.room != nil {
+		r.Holds = append(r.Holds, k.room.all())
+	}
 }
 
 // lapses returns what Runs that were requeued give back when their time is over, unless they start before: their money
