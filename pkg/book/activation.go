@@ -207,6 +207,11 @@ func (v *activations) noteCuts(g *gang, a *Activation) {
 func (v *activations) unsay(g *gang) {
 	if g.activation != nil {
 		g.activation, g.check.again, g.check.passed = nil, false, nil
+		for _, h := range v.seats.waitedFor {
+			if slices.Contains(h.awaitedBy, g) {
+				h.asked = time.Time{} // whoever is there is told from now on
+			}
+		}
 	}
 	delete(v.cuts.decided, g)
 }

@@ -44,21 +44,24 @@ func (d *departures) graceOfAll(g *gang) time.Duration {
 	return longest
 }
 
-// goesBy returns until when a pod that a gang waits for may stay. One that has not been told yet is about to be: it
-// counts from when that was first seen. It returns false for a Lease whose pod is gone, which this process closes
-// itself.
+// goesBy returns until when a pod that a gang waits for may stay, or what is kept of one that is gone. One that has not
+// been told yet is about to be: it counts from when that was first seen. It returns false for a Lease whose pod is
+// gone, which this process closes itself.
 func (d *departures) goesBy(pod types.UID, h *holding, now time.Time) (time.Time, bool) {
 	if told := d.seats.toldToGo(pod); !told.IsZero() {
 		return told, true
 	}
-	m := d.roster.members[pod]
-	if m == nil || m.stage == finished {
+	stays, m := d.args.NoticePeriod.Duration, d.roster.members[pod]
+	switch {
+	case m != nil && m.stage != finished:
+		stays = max(stays, d.graceOf(m.pod))
+	case !h.vacant || h.leased:
 		return time.Time{}, false
 	}
 	if h.asked.IsZero() {
 		h.asked = now
 	}
-	return h.asked.Add(max(d.graceOf(m.pod), d.args.NoticePeriod.Duration)), true
+	return h.asked.Add(stays), true
 }
 
 // overstayed reports whether a pod that others wait for should be long gone.
