@@ -207,6 +207,11 @@ func (v *activations) noteCuts(g *gang, a *Activation) {
 func (v *activations) unsay(g *gang) {
 	if g.activation != nil {
 		g.activation, g.check.again, g.check.passed = nil, false, nil
+		for _, h := range v.seats.waitedFor {
+			if slices.Contains(h.awaitedBy, g) {
+				h.asked = time.Time{} // whoever is there is told from now on
+			}
+		}
 	}
 	delete(v.cuts.decided, g)
 }
@@ -327,7 +332,7 @@ func (v *activations) beingFreed(a *Activation, now time.Time) []resolver.Holdin
 }
 
 // victims returns the pods that the cuts of an activation take, as far as they hold GPUs: also those that are gone and
-// whose Leases are still open, or whose rooms are kept for their ranks.
+// whose Leases are still open, or whose rooms are kept.
 func (v *activations) victims(a *Activation) []types.UID {
 	var out []types.UID
 	found := map[types.UID]bool{} // a Run that gives back what is on loan may be shrunk besides
@@ -349,10 +354,9 @@ func (v *activations) victims(a *Activation) []types.UID {
 					find(m.pod.UID)
 				}
 			}
-			for i := range g.vacant {
-				room := &g.vacant[i]
-				if v.seats.roomOf(room) != nil && taken(g, rank.Part{Index: room.index}, c) && room.since.Before(a.At) {
-					find(room.pod)
+			for _, k := range v.seats.keepings(g) {
+				if k.room != nil && taken(g, rank.Part{Index: k.index}, c) && k.since.Before(a.At) {
+					find(k.pod)
 				}
 			}
 		}

@@ -44,21 +44,24 @@ func (d *departures) graceOfAll(g *gang) time.Duration {
 	return longest
 }
 
-// goesBy returns until when a pod that a gang waits for may stay. One that has not been told yet is about to be: it
-// counts from when that was first seen. It returns false for a Lease whose pod is gone, which this process closes
-// itself.
+// goesBy returns until when a pod that a gang waits for may stay, or what is kept of one that is gone. One that has not
+// been told yet is about to be: it counts from when that was first seen. It returns false for a Lease whose pod is
+// gone, which this process closes itself.
 func (d *departures) goesBy(pod types.UID, h *holding, now time.Time) (time.Time, bool) {
 	if told := d.seats.toldToGo(pod); !told.IsZero() {
 		return told, true
 	}
-	m := d.roster.members[pod]
-	if m == nil || m.stage == finished {
+	stays, m := d.args.NoticePeriod.Duration, d.roster.members[pod]
+	switch {
+	case m != nil && m.stage != finished:
+		stays = max(stays, d.graceOf(m.pod))
+	case !h.vacant || h.leased:
 		return time.Time{}, false
 	}
 	if h.asked.IsZero() {
 		h.asked = now
 	}
-	return h.asked.Add(max(d.graceOf(m.pod), d.args.NoticePeriod.Duration)), true
+	return h.asked.Add(stays), true
 }
 
 // overstayed reports whether a pod that others wait for should be long gone.
@@ -200,12 +203,9 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 			r.Leases = append(r.Leases, d.seats.leaseOf(m.pod).String())
 		}
 	}
-	for i := range g.vacant {
-		v := &g.vacant[i]
-		lapse, lapses := g.lapsesAt(v.index)
-		if h := d.seats.roomOf(v); h != nil && !(lapses && !lapse.After(at)) {
-			r.Holds = append(r.Holds, h.all())
-			r.Leases = append(r.Leases, charged(v.pod))
+	for _, k := range d.seats.keepings(g) {
+		if lapse, lapses := g.lapsesAt(k.index); !lapses || lapse.After(at) {
+			k.giveBack(&r)
 		}
 	}
 	return r
@@ -213,25 +213,32 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 
 // forgone returns what a Run gives back that goes on without ranks whose pods others do not make in time.
 func (d *departures) forgone(g *gang, now time.Time) (out []forecast.Release) {
+	if len(g.lapses) == 0 {
+		return nil
+	}
+	kept := d.seats.keepings(g)
 	for _, index := range slices.Sorted(maps.Keys(g.lapses)) {
 		at, _ := g.lapsesAt(index)
 		r := forecast.Release{At: latest(at, now.Add(soon)), Run: nameOf(g.run), Kept: true}
 		r.Leaving = !r.At.After(now.Add(d.args.MaxGracePeriod.Duration))
-		for i := range g.vacant {
-			v := &g.vacant[i]
-			if h := d.seats.roomOf(v); h != nil && v.index == index {
-				r.Holds = append(r.Holds, h.all())
-				r.Leases = append(r.Leases, charged(v.pod))
+		for _, k := range kept {
+			if k.index == index {
+				k.giveBack(&r)
 			}
 		}
-		if g.aside[index] {
-			r.Leases = append(r.Leases, charged(moneyOf(g, index)))
-		}
-		if len(r.Holds)+len(r.Leases) > 0 {
+		if len(r.Leases) > 0 {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// giveBack adds it to what a Run gives back.
+func (k *keeping) giveBack(r *forecast.Release) {
+	r.Leases = append(r.Leases, k.charge)
+	if k.room != nil {
+		r.Holds = append(r.Holds, k.room.all())
+	}
 }
 
 // lapses returns what Runs that were requeued give back when their time is over, unless they start before: their money

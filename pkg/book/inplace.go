@@ -93,7 +93,7 @@ func (p *placement) keepAllOwn() {
 	}
 }
 
-// goesOnThere reports whether a rank is to go on where its last Lease was, whose pod is gone by no doing of its own, nor
+// goesOnThere reports whether a rank is to go on where its last Lease was, whose pod is gone by no doing of its own, or
 // of its node: it was deleted or evicted (R27, R42), or nobody has looked since it is gone.
 func (p *placement) goesOnThere(g *gang, l *lease) bool {
 	_, paid := g.paidBefore(l.part.Index)

@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // losesRank has a group of others hold two of three nodes, and another Run the third, all of them for good. It loses a
-// pod just before run1 may have others cut for two nodes: the pod's place is kept for the next one.
-func (s *storm) losesRank() {
+// pod some time before run1 may have others cut for two nodes: the pod's place is kept for the next one.
+func (s *storm) losesRank(before time.Duration) {
 	s.fleet("d0", 3)
 	s.setBudget("a", "org:a", 16)
 	s.setBudget("b", "org:b", 16)
@@ -21,7 +23,7 @@ func (s *storm) losesRank() {
 	s.during(time.Minute)
 	s.submit("run1", "org:b", 1, 2, 8)
 	s.work()
-	s.during(reservationLead - gangDeadline/2)
+	s.during(reservationLead - before)
 	s.leaves("run00", 1)
 	s.work()
 	s.running("run00", "although its other pod is there")
@@ -30,7 +32,7 @@ func (s *storm) losesRank() {
 // Who is cut gives up what is kept for its lost ranks too: nobody else is cut for as much.
 func TestWhatIsKeptForALostRankIsHadByCuttingItsRun(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.losesRank()
+		s.losesRank(gangDeadline / 2)
 		s.during(gangDeadline / 2)
 		var cut []string
 		for _, c := range s.decided("run1-r0") {
@@ -45,6 +47,36 @@ func TestWhatIsKeptForALostRankIsHadByCuttingItsRun(t *testing.T) {
 		}
 		s.running("run1", "although others have been cut for it")
 		s.running("small", "although nothing of it is needed")
+	})
+}
+
+// It is waited for, as pods are, from when others are told, however long it takes until they are.
+func TestWhatIsKeptIsWaitedForOnceOthersAreTold(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.losesRank(noticePeriod)
+		s.during(noticePeriod)
+		s.Book.Due(s.Now)
+		s.Act()
+		for _, uid := range s.SortedPods() {
+			s.cycle(uid)
+		}
+		if s.Book.Decided(s.Runs["run1"].UID) == nil {
+			s.t.Fatalf("nothing is decided\n%s", s.story())
+		}
+		s.during(noticePeriod + overstay + time.Second)
+		s.decided("run1-r0")
+		s.Book.RefreshPromises(s.Now, 8)
+		if n := s.Book.Prospect(s.Runs["run1"].UID).Leaving; n != 2 {
+			s.t.Fatalf("it waits for %d, want a pod and what is kept of another\n%s", n, s.story())
+		}
+		for range 3 {
+			s.work()
+			s.during(noticePeriod)
+		}
+		s.running("run1", "although others have been cut for it")
+		if r := s.Reservations["run1-r0"]; r.Status.State != rqv1.ReservationReleased {
+			s.t.Fatalf("the Reservation is %s: %s", r.Status.State, r.Status.Reason)
+		}
 	})
 }
 

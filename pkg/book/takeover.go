@@ -197,6 +197,7 @@ func (x *starter) yielders(g *gang, missing []plan.Missing, leaving []types.UID,
 		one := x.candidates.tenant(other, g, at)
 		one.draws = true // none is drawn: it is their owner's order, whoever may be drawn for others (R44)
 		one.active, _ = x.candidates.occupants(nil, other, &other.active, at)
+		one.active = x.candidates.withRooms(one.active, other)
 		one.spares, _ = x.candidates.occupants(nil, other, &other.spares, at)
 		if c, holds := one.within(domains, at, at); holds {
 			out = append(out, resolver.Yielder{Candidate: c, Priority: roster.priorities.of(other.run).Value,

@@ -108,18 +108,18 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 	return out[:len(out):len(out)], out[len(out):]
 }
 
-// withRooms adds to the ranks of a gang the rooms that are kept for them: those are others' when it ends, or goes on
+// withRooms adds to the ranks of a gang the rooms that are kept for it: those are others' when it ends, or goes on
 // without these ranks. It is not cut for their sake alone, since it does nothing there.
 func (i *candidates) withRooms(active []occupant, g *gang) []occupant {
 	var rooms []occupant
-	for at := range g.vacant {
-		v := &g.vacant[at]
-		if h := i.seats.roomOf(v); h != nil {
-			o := occupant{Holding: h.all(), index: v.index, domain: i.fleet.DomainOf(h.node), since: v.since,
-				stays: len(h.awaitedBy) > 0, borrowed: v.payer.sponsors(), room: true}
-			o.lapses, _ = g.lapsesAt(v.index)
-			rooms = append(rooms, o)
+	for _, k := range i.seats.keepings(g) {
+		if k.room == nil {
+			continue
 		}
+		o := occupant{Holding: k.room.all(), index: k.index, domain: i.fleet.DomainOf(k.room.node), since: k.since,
+			stays: len(k.room.awaitedBy) > 0, borrowed: k.borrowed, room: true}
+		o.lapses, _ = g.lapsesAt(k.index)
+		rooms = append(rooms, o)
 	}
 	if rooms == nil {
 		return active

@@ -96,6 +96,31 @@ func TestARunWhoseStatusCannotBeStoredIsCut(t *testing.T) {
 	})
 }
 
+// What is kept for a rank of such a Run is not waited for any longer than its pods, by a Run for which it is cut.
+func TestWhatIsKeptForARunWhoseStatusCannotBeStoredIsNotWaitedFor(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.losesRank(noticePeriod)
+		s.during(noticePeriod)
+		s.decided("run1-r0")
+		s.mute()
+		s.fleet("d2", 2)
+		for range 9 {
+			s.during((noticePeriod + overstay) / 8)
+			for s.Delivers() {
+				s.Deliver()
+			}
+			s.round()
+			s.Book.Due(s.Now)
+			s.Book.RefreshPromises(s.Now, 8)
+			s.EndPods()
+		}
+		if on := s.Book.Assigned(s.pod("run1-0")); !strings.HasPrefix(on, "d2") {
+			s.t.Fatalf("run1-0 has its place on %q, and waits for %d pods\n%s", on,
+				s.Book.Prospect(s.Runs["run1"].UID).Leaving, s.story())
+		}
+	})
+}
+
 // A Run that leaves no room for its status gets no pods, and its status says why.
 func TestARunThatIsTooLargeGetsNoPods(t *testing.T) {
 	tell(t, func(w *world) {

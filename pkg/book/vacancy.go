@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -38,6 +39,49 @@ func (s *seating) roomOf(v *vacancy) *holding {
 		return nil
 	}
 	return h
+}
+
+// keeping is what is kept for a gang that runs, beside what its pods hold: others have all of it when the Run ends.
+type keeping struct {
+	pod   types.UID // in whose name
+	index int       // of the rank whose it is; anyRank for what any rank may have
+	// room is nil where it is but the money of a rank, and charge the name of what is charged for it, if anything is.
+	room     *holding
+	charge   string
+	since    time.Time
+	borrowed bool
+}
+
+// keepings returns what is kept for a gang: for ranks that it has lost, and for those that are to move.
+func (s *seating) keepings(g *gang) (out []keeping) {
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		if h := s.roomOf(v); h != nil {
+			out = append(out, keeping{pod: v.pod, index: v.index, room: h, charge: s.chargedFor(g, v.pod), since: v.since,
+				borrowed: v.payer.sponsors()})
+		}
+	}
+	for _, pod := range g.room.held {
+		out = append(out, keeping{pod: pod, index: anyRank, room: s.held[pod], charge: charged(pod)})
+	}
+	for _, index := range slices.Sorted(maps.Keys(g.aside)) {
+		pod := moneyOf(g, index)
+		out = append(out, keeping{pod: pod, index: index, charge: charged(pod)})
+	}
+	return out
+}
+
+// chargedFor returns the name of the charge for the room of a pod that is gone: its Lease's, until that is closed.
+func (s *seating) chargedFor(g *gang, pod types.UID) string {
+	if later, repaid := s.current[pod]; repaid {
+		return later.String()
+	}
+	for name, l := range s.ofRun[g.run.UID] {
+		if l.pod == pod {
+			return name.String()
+		}
+	}
+	return charged(pod)
 }
 
 // from returns a test for what is kept for ranks from an index on.
