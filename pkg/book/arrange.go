@@ -66,7 +66,7 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		if bound, bounded := g.check.upTo[name]; bounded {
 			most = min(most, bound)
 		}
-		if most == 0 || g.shuns(name) || barred != nil && barred(name) {
+		if most == 0 || g.excluded[name] != "" || barred != nil && barred(name) {
 			continue
 		}
 		spot := Spot{Pods: most, Labels: b.nodes.byName[name].Labels, Avoid: avoid(name)}
@@ -101,31 +101,50 @@ func (b *Book) avoid(g *gang, now time.Time) func(node string) Avoidance {
 	}
 }
 
-// Arrange gives the pods of a check nodes anew, in the order in which they come, where the rules that they are spread
-// by want others than were planned: each goes where the fewest of them are, as those rules have it, and there to as few
-// nodes as may be. Put tells what the rules say of a pod beside those that they have accepted, with all shards gone. It
-// returns nil where they accept none for some pod.
-func (c *Check) Arrange(put func(Place) Verdict) (nodes []string) {
-	a := arrangement{nodes: map[string]*seatable{}, divisions: map[string]*division{}}
+// Manner is how pods are arranged.
+type Manner int
+
+// Sparing has each pod go where as little as may be stands against it, as far as the rules let it, and of such nodes
+// where the fewest of the pods are; Evenly has it go where the fewest are first of all. SpreadFirst is Evenly with those
+// pods last that are not to be spread: they would take the room that the others need, and nobody waits for them.
+const (
+	Sparing Manner = iota
+	Evenly
+	SpreadFirst
+)
+
+// Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned.
+// Put tells what the rules say of a pod beside those that they have accepted. It returns nil where they accept none for
+// some pod.
+func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
+	a := arrangement{evenly: manner != Sparing, nodes: map[string]*seatable{}, divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
 		a.nodes[name] = &seatable{Spot: spot, name: name}
 	}
-	for i, p := range c.Places {
-		node := a.nodeFor(p, i+1, put)
-		if node == nil {
-			return nil
+	nodes, tried := make([]string, len(c.Places)), 0
+	for _, last := range []bool{false, true} {
+		for i, p := range c.Places {
+			if last != (manner == SpreadFirst && len(SpreadKeys(p.Pod)) == 0) {
+				continue
+			}
+			tried++
+			node := a.nodeFor(p, tried, put)
+			if node == nil {
+				return nil
+			}
+			node.pods++
+			for _, d := range a.divisions {
+				d.of[node].pods++
+			}
+			nodes[i] = node.name
 		}
-		node.pods++
-		for _, d := range a.divisions {
-			d.of[node].pods++
-		}
-		nodes = append(nodes, node.name)
 	}
 	return nodes
 }
 
 // arrangement is where pods have been put so far.
 type arrangement struct {
+	evenly    bool
 	nodes     map[string]*seatable
 	divisions map[string]*division
 }
@@ -203,7 +222,7 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 		domain = planned.Domain
 	}
 	for {
-		r := d.fewest(domain, nth)
+		r := d.next(domain, nth, a.evenly)
 		if r == nil {
 			return nil
 		}
@@ -225,9 +244,9 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 	}
 }
 
-// fewest returns the row, in a domain, of the part that has the fewest pods, of those with room that a pod has not
-// tried: of several one with a node that is the least to be avoided.
-func (d *division) fewest(domain string, nth int) (least *row) {
+// next returns the row, in a domain, that a pod is to try of those with room that it has not: the one whose first node is
+// the least to be avoided, and of several the one whose part has the fewest pods, or the other way round.
+func (d *division) next(domain string, nth int, evenly bool) (best *row) {
 	for _, r := range d.rows[domain] {
 		for len(r.nodes) > 0 && r.nodes[0].pods >= r.nodes[0].Pods {
 			r.nodes = r.nodes[1:]
@@ -235,9 +254,14 @@ func (d *division) fewest(domain string, nth int) (least *row) {
 		if r.tried == nth || len(r.nodes) == 0 {
 			continue
 		}
-		if least == nil || r.pods < least.pods || r.pods == least.pods && r.nodes[0].Avoid < least.nodes[0].Avoid {
-			least = r
+		if best == nil {
+			best = r
+			continue
+		}
+		fewer, better := cmp.Compare(r.pods, best.pods), cmp.Compare(r.nodes[0].Avoid, best.nodes[0].Avoid)
+		if evenly && cmp.Or(fewer, better) < 0 || !evenly && cmp.Or(better, fewer) < 0 {
+			best = r
 		}
 	}
-	return least
+	return best
 }

@@ -20,9 +20,9 @@ func evenly(key string) *corev1.Pod {
 		{MaxSkew: 1, TopologyKey: key, WhenUnsatisfiable: corev1.DoNotSchedule}}}}
 }
 
-// spreadOut is a check of pods that are planned on a node and are to be spread over a zone's nodes, and the rule that
-// they be spread.
-func spreadOut(spots map[string]book.Spot, planned string, pods int) (*book.Check, func(book.Place) book.Verdict) {
+// spreadOut is a check of pods that are planned on a node and are to be spread over zones, and the rule by which they
+// are.
+func spreadOut(spots map[string]book.Spot, planned string, pods, skew int) (*book.Check, func(book.Place) book.Verdict) {
 	check, on := &book.Check{Spots: spots}, map[string]int{}
 	for _, spot := range spots {
 		on[spot.Labels["zone"]] = 0
@@ -33,7 +33,7 @@ func spreadOut(spots map[string]book.Spot, planned string, pods int) (*book.Chec
 	return check, func(p book.Place) book.Verdict {
 		zone := spots[p.Node].Labels["zone"]
 		for _, n := range on {
-			if on[zone] > n {
+			if on[zone]+1-n > skew {
 				return book.Skewed
 			}
 		}
@@ -46,15 +46,19 @@ func spreadOut(spots map[string]book.Spot, planned string, pods int) (*book.Chec
 // that nobody else had better have.
 func TestArrangedWhereNothingStandsAgainstIt(t *testing.T) {
 	for name, c := range map[string]struct {
-		spots string // zone and number, room, what stands against it
-		pods  int
-		want  string
+		spots  string // zone and number, room, what stands against it
+		skew   int    // more than 1
+		pods   int
+		manner book.Manner
+		want   string
 	}{
-		"nothing does anywhere":      {"a0:2:0 a1:1:0 b0:2:0", 4, "a1 b0 a0 b0"},
-		"shards on one":              {"a0:2:1 a1:2:0 b0:2:0", 4, "a1 b0 a1 b0"},
-		"a Reservation's rather":     {"a0:2:4 a1:1:2 b0:2:0", 2, "b0 a1"},
-		"a zone of none before":      {"a0:2:4 b0:2:0 c0:2:0", 2, "b0 c0"},
-		"all the same if it must be": {"a0:2:4 b0:1:2", 2, "b0 a0"},
+		"nothing does anywhere":      {spots: "a0:2:0 a1:1:0 b0:2:0", pods: 4, want: "a1 b0 a0 b0"},
+		"shards on one":              {spots: "a0:2:2 a1:2:0 b0:2:0", pods: 4, want: "a1 b0 a1 b0"},
+		"a Reservation's rather":     {spots: "a0:2:8 a1:1:4 b0:2:0", pods: 2, want: "b0 a1"},
+		"a zone of none before":      {spots: "a0:2:8 b0:2:0 c0:2:0", pods: 2, want: "b0 c0"},
+		"all the same if it must be": {spots: "a0:2:8 b0:1:4", pods: 2, want: "b0 a0"},
+		"the rule lets it be":        {spots: "a0:2:0 b0:2:8", skew: 2, pods: 2, want: "a0 a0"},
+		"it does, but evenly":        {spots: "a0:2:0 b0:2:8", skew: 2, pods: 2, manner: book.Evenly, want: "a0 b0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spots := map[string]book.Spot{}
@@ -65,8 +69,8 @@ func TestArrangedWhereNothingStandsAgainstIt(t *testing.T) {
 				fmt.Sscan(at[2], &avoid)
 				spots[at[0]] = book.Spot{Pods: pods, Avoid: book.Avoidance(avoid), Labels: map[string]string{"zone": at[0][:1]}}
 			}
-			check, put := spreadOut(spots, "a0", c.pods)
-			if diff := cmp.Diff(c.want, strings.Join(check.Arrange(put), " ")); diff != "" {
+			check, put := spreadOut(spots, "a0", c.pods, max(1, c.skew))
+			if diff := cmp.Diff(c.want, strings.Join(check.Arrange(c.manner, put), " ")); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
 		})
@@ -159,8 +163,8 @@ func BenchmarkArrange(b *testing.B) {
 					Shards: []types.UID{}}
 			}
 			for b.Loop() {
-				check, _ := spreadOut(spots, "n0", 4096)
-				if got := check.Arrange(func(book.Place) book.Verdict { return book.Accepted }); len(got) != 4096 {
+				check, _ := spreadOut(spots, "n0", 4096, 1)
+				if got := check.Arrange(book.Evenly, func(book.Place) book.Verdict { return book.Accepted }); len(got) != 4096 {
 					b.Fatalf("%d have a node", len(got))
 				}
 			}

@@ -95,6 +95,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 		return "", m.gang.notYet(whileAsking)
 	case m.gang.state() == gangClearing:
 		return "", m.gang.notYet(whileLeaving)
+	case m.gang.awaitsTurn(m):
+		return "", m.gang.notYet(waitsItsTurn) // it was let in before the gang was planned anew
 	case m.stage == assigned && (m.gang.deadline.IsZero() || m.gang.comesOneByOne()):
 		m.gang.deadline = now.Add(b.args.GangDeadline.Duration)
 	}

@@ -281,7 +281,8 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 	if !known || len(claimsOf(place.Pod)) > 0 {
 		k := v.kindOf(ctx, place.Pod)
 		why, sure := k.turnsDown(ctx, v.plugins, info)
-		if sure && why == "" && !k.surelyEven(ctx, v.plugins, info) {
+		skewed := sure && why != "" && k.rule == names.PodTopologySpread
+		if sure && why == "" && !k.surelyEven(ctx, v.plugins, info) || skewed && k.selectsAll() {
 			v.count(ctx, k)
 			why, sure = k.turnsDown(ctx, v.plugins, info)
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -15,20 +16,37 @@ import (
 
 // arrange finds nodes for a start where the rules accept its pods one after the other, if they are to be spread. How
 // many a node may have hangs on where the others are, so that kube-scheduler's own order decides: it places one pod
-// after the other. It returns nil where that comes to nothing.
+// after the other. Where that comes to nothing beside all opportunistic pods it is tried without them. It returns nil
+// where nothing does.
 func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
-	anew := &verifier{plugins: v.plugins, snapshot: v.snapshot, knows: v.knows, over: v.over}
-	leaving := map[string][]types.UID{}
-	maps.Copy(leaving, check.Leaving)
+	vacated, shards := map[string][]types.UID{}, false
+	maps.Copy(vacated, check.Leaving)
 	for node, spot := range check.Spots {
-		leaving[node] = slices.Concat(leaving[node], spot.Shards)
+		if len(spot.Shards) > 0 {
+			vacated[node], shards = slices.Concat(vacated[node], spot.Shards), true
+		}
 	}
+	for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
+		if nodes := v.arrangeWithout(ctx, check, check.Leaving, manner); nodes != nil {
+			return nodes
+		}
+	}
+	if !shards {
+		return nil
+	}
+	return v.arrangeWithout(ctx, check, vacated, book.SpreadFirst)
+}
+
+// arrangeWithout arranges the pods of a start with others gone.
+func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leaving map[string][]types.UID,
+	manner book.Manner) []string {
+	anew := &verifier{plugins: v.plugins, snapshot: v.snapshot, knows: v.knows, over: v.over}
 	restore, ok := anew.without(ctx, leaving)
 	defer restore()
 	if !ok {
 		return nil
 	}
-	return check.Arrange(func(place book.Place) book.Verdict {
+	return check.Arrange(manner, func(place book.Place) book.Verdict {
 		accepted := len(anew.accepted)
 		switch {
 		case anew.over() || !anew.put(ctx, check, place, false):
@@ -39,6 +57,14 @@ func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 			return book.Skewed
 		}
 		return book.Refused
+	})
+}
+
+// selectsAll reports whether pods of a kind are to be spread among all others. Of these PodTopologySpread counts none but
+// those that come after PreFilter.
+func (k *kind) selectsAll() bool {
+	return slices.ContainsFunc(k.pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
 	})
 }
 
@@ -85,8 +111,8 @@ func (k *kind) evenAlone(ctx context.Context, plugins framework.Framework, on fw
 		for _, a := range came {
 			plugins.RunPreFilterExtensionRemovePod(ctx, k.counted, k.pod, a.pod, a.on)
 		}
-		if !status.IsSuccess() && status.Plugin() == names.PodTopologySpread {
-			return false
+		if !status.IsSuccess() {
+			return false // another rule may be, which looks at those that have come elsewhere
 		}
 	}
 	return true

@@ -33,11 +33,14 @@ func TestArrange(t *testing.T) {
 	const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
 	like := other("like", "b0", "4", "1")
 	like.Labels["app"] = "train"
+	likeShard := other("shard-a0", "a0", "1", "1")
+	likeShard.Labels["app"] = "train"
 	for name, c := range map[string]struct {
 		zones   string // nodes, each by its zone and number
 		pod     *corev1.Pod
 		pods    int
 		there   []*corev1.Pod
+		plain   int  // of them are not to be spread
 		domains bool // each zone is one that the gang may not leave
 		want    string
 	}{
@@ -51,6 +54,10 @@ func TestArrange(t *testing.T) {
 			there: []*corev1.Pod{other("full", "c0", "8", "1")}},
 		"shards are everywhere": {zones: "a0 b0", pod: spreadPod("8", zone), pods: 2, want: "a0 b0",
 			there: []*corev1.Pod{other("shard-a0", "a0", "8", "1"), other("shard-b0", "b0", "8", "1")}},
+		"shards beside which there is a way": {zones: "a0 a1 b0 b1 b2", pod: spreadPod("8", zone), pods: 4,
+			there: []*corev1.Pod{likeShard}, want: "b0 a1 b1 b2"},
+		"others would take their room": {zones: "a0 b0 c0", pod: spreadPod("4", host), pods: 6, plain: 2,
+			want: "b0 c0 a0 b0 c0 a0"},
 		"one domain alone": {zones: "a0 b0", pod: spreadPod("1", zone), pods: 3, domains: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +78,9 @@ func TestArrange(t *testing.T) {
 			}
 			for i := range c.pods {
 				pod := c.pod.DeepCopy()
+				if i < c.plain {
+					pod.Spec.TopologySpreadConstraints, pod.Labels["app"] = nil, "plain"
+				}
 				pod.Name, pod.UID = fmt.Sprint("rank", i), types.UID(fmt.Sprint("rank", i))
 				check.Places = append(check.Places, book.Place{Pod: pod, Node: "a0"})
 			}
@@ -85,17 +95,41 @@ func TestArrange(t *testing.T) {
 			if diff := cmp.Diff(before, contents(t, snapshot)); diff != "" {
 				t.Errorf("the snapshot is not what it was:\n%s", diff)
 			}
+			leaving := map[string][]types.UID{}
 			for i, node := range got {
 				check.Places[i].Node = node
-				check.Leaving = map[string][]types.UID{}
-				for name, spot := range check.Spots {
-					check.Leaving[name] = spot.Shards
-				}
+				leaving[node] = check.Spots[node].Shards
 			}
+			check.Leaving = leaving
 			if len(got) > 0 && (!v.verify(t.Context(), check) || len(v.turned) > 0) {
 				t.Errorf("turned down: %+v", v.turned)
 			}
 		})
+	}
+}
+
+// TestSpreadAmongAll: kube-scheduler counts nobody for pods that are to be spread among all others, and has them be
+// anywhere.
+func TestSpreadAmongAll(t *testing.T) {
+	const zone = corev1.LabelTopologyZone
+	var nodes []*corev1.Node
+	for _, name := range []string{"a0", "b0"} {
+		node := cpuNode(name)
+		node.Labels[zone] = name[:1]
+		nodes = append(nodes, node)
+	}
+	check := &book.Check{}
+	for i := range 3 {
+		pod := spreadPod("1", zone)
+		pod.Spec.TopologySpreadConstraints[0].LabelSelector = &metav1.LabelSelector{}
+		pod.Name, pod.UID = fmt.Sprint("rank", i), types.UID(fmt.Sprint("rank", i))
+		check.Places = append(check.Places, book.Place{Pod: pod, Node: "a0"})
+	}
+	snapshot := cache.NewSnapshot(nil, nodes)
+	v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+		over: never}
+	if !v.verify(t.Context(), check) || len(v.turned) > 0 {
+		t.Errorf("turned down: %+v", v.turned)
 	}
 }
 

@@ -58,8 +58,17 @@ func (c *Cluster) valueOn(node, key string) string {
 
 // spread finds other nodes for the pods of a start that are to be spread; nil where there are none.
 func (c *Cluster) spread(check *book.Check) []string {
+	for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
+		if nodes := c.arrange(check, manner); nodes != nil {
+			return nodes
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) arrange(check *book.Check, manner book.Manner) []string {
 	leaves, accepted := leaving(check), map[string]int{}
-	return check.Arrange(func(place book.Place) book.Verdict {
+	return check.Arrange(manner, func(place book.Place) book.Verdict {
 		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
 		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
