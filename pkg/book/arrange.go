@@ -105,8 +105,8 @@ func (b *Book) avoid(g *gang, now time.Time) func(node string) Avoidance {
 type Manner int
 
 // Sparing has each pod go where as little as may be stands against it, as far as the rules let it, and of such nodes
-// where the fewest of the pods are; Evenly has it go where the fewest are first of all. SpreadFirst is Evenly with those
-// pods last that are not to be spread: they would take the room that the others need, and nobody waits for them.
+// where the fewest of the pods are; Evenly has it go where the fewest are first of all. SpreadFirst has those pods come
+// last, besides, that are not to be spread: they would take the room of the others, and nobody waits for them.
 const (
 	Sparing Manner = iota
 	Evenly
@@ -244,8 +244,8 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 	}
 }
 
-// next returns the row, in a domain, that a pod is to try of those with room that it has not: the one whose first node is
-// the least to be avoided, and of several the one whose part has the fewest pods, or the other way round.
+// next returns the row, in a domain, that a pod is to try of those with room that it has not: the one whose first node
+// is the least to be avoided, and of several the one whose part has the fewest pods, or the other way round.
 func (d *division) next(domain string, nth int, evenly bool) (best *row) {
 	for _, r := range d.rows[domain] {
 		for len(r.nodes) > 0 && r.nodes[0].pods >= r.nodes[0].Pods {

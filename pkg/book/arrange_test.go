@@ -22,7 +22,8 @@ func evenly(key string) *corev1.Pod {
 
 // spreadOut is a check of pods that are planned on a node and are to be spread over zones, and the rule by which they
 // are.
-func spreadOut(spots map[string]book.Spot, planned string, pods, skew int) (*book.Check, func(book.Place) book.Verdict) {
+func spreadOut(spots map[string]book.Spot, planned string, pods, skew int) (*book.Check,
+	func(book.Place) book.Verdict) {
 	check, on := &book.Check{Spots: spots}, map[string]int{}
 	for _, spot := range spots {
 		on[spot.Labels["zone"]] = 0

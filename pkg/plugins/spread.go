@@ -60,8 +60,8 @@ func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leavin
 	})
 }
 
-// selectsAll reports whether pods of a kind are to be spread among all others. Of these PodTopologySpread counts none but
-// those that come after PreFilter.
+// selectsAll reports whether pods of a kind are to be spread among all others. Of these PodTopologySpread counts those
+// alone that come after PreFilter.
 func (k *kind) selectsAll() bool {
 	return slices.ContainsFunc(k.pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
 		return c.LabelSelector != nil && len(c.LabelSelector.MatchLabels)+len(c.LabelSelector.MatchExpressions) == 0
