@@ -157,16 +157,13 @@ func (d *debts) owedBy(g *gang, p *forecast.Promise) []owing {
 		return nil
 	}
 	var out []owing
-	first, within, wants := p == g.keeping, time.Duration(0), 0
+	first, within := p == g.keeping, time.Duration(0)
 	if first {
 		within = d.args.ReservationLead.Duration
 	}
-	if g.shape == nil { // else its size is not known, such as before the nodes are
-		wants = g.full.Least().HeldGPUs()
-	}
 	for _, paid := range paidBy(p) {
 		out = append(out, owing{paid.Payer, debt{g, budget.Owed{Run: keyOf(g.run).String(), At: p.At, First: first,
-			Within: within, GPUs: paid.GPUs, Wants: wants,
+			Within: within, GPUs: paid.GPUs, Wants: g.full.Least().HeldGPUs(),
 			Rate: d.accounts.RateOf(paid.Role()), Relation: paid.Relation, MaxDuration: g.run.Spec.MaxDuration()}}})
 	}
 	return out

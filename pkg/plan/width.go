@@ -9,12 +9,13 @@ import (
 
 // At returns the shape of the same Run with so many active pods: with groups, fewer or more whole groups; without, one
 // group of another size. Spares of a group stay as they are, and a group that is not there has none. pods is a width
-// that the Run may have.
+// that the Run may have. One whose size is not known has no pods, nor others at any width.
 func (d Demand) At(pods int) Demand {
-	if d.Confined {
-		d.Groups = pods / d.PodsPerGroup
-	} else {
+	switch {
+	case !d.Confined:
 		d.PodsPerGroup = pods
+	case d.PodsPerGroup > 0:
+		d.Groups = pods / d.PodsPerGroup
 	}
 	return d
 }

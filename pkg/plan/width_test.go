@@ -56,6 +56,16 @@ func TestDemandAtAnotherWidth(t *testing.T) {
 	}
 }
 
+// A Run whose size nobody knows, such as before there are nodes, has no pods at any width.
+func TestNoSize(t *testing.T) {
+	spec := elastic(true)
+	spec.Resources.GPUsPerPod = nil
+	d, refusal := DemandOf(spec, 0, manyOf(0), nil)
+	if refusal == nil || d.Least().HeldGPUs() != 0 || d.At(8).Pods() != 0 {
+		t.Errorf("it is refused with %v and has shape %+v, at its least %+v", refusal, d, d.Least())
+	}
+}
+
 func TestAtop(t *testing.T) {
 	d, _ := DemandOf(elastic(true), 0, manyOf(8), nil)
 	for placed, want := range map[int]int{0: 2, 1: 2, 2: 2, 3: 4, 4: 4, 5: 6, 7: 8, 8: 8} {
