@@ -211,7 +211,8 @@ func (d *departures) releaseOf(g *gang, at time.Time) forecast.Release {
 	return r
 }
 
-// forgone returns what a Run gives back that goes on without ranks whose pods others do not make in time.
+// forgone returns what a Run gives back that goes on without ranks whose pods others do not make in time. It is not on
+// its way out, since most come: who waits would be put off again and again where pods are lost and made in turns.
 func (d *departures) forgone(g *gang, now time.Time) (out []forecast.Release) {
 	if len(g.lapses) == 0 {
 		return nil
@@ -220,7 +221,6 @@ func (d *departures) forgone(g *gang, now time.Time) (out []forecast.Release) {
 	for _, index := range slices.Sorted(maps.Keys(g.lapses)) {
 		at, _ := g.lapsesAt(index)
 		r := forecast.Release{At: latest(at, now.Add(soon)), Run: nameOf(g.run), Kept: true}
-		r.Leaving = !r.At.After(now.Add(d.args.MaxGracePeriod.Duration))
 		for _, k := range kept {
 			if k.index == index {
 				k.giveBack(&r)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -100,6 +101,35 @@ func TestWhatIsKeptForALostRankIsGivenBackWithItsRun(t *testing.T) {
 	})
 }
 
+// A Run is drawn where its own pods have ended and are still to be made anew: nothing gives back what is kept for these
+// but its end.
+func TestARunIsDrawnWhereItsRanksAreToComeBack(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 1)
+		s.fleet("d1", 2)
+		s.setBudget("a", "org:a", 24)
+		s.setBudget("b", "org:b", 16)
+		again := int32(1)
+		s.submitWithSpares("run00", "org:a", 3, 1, 8, 0, func(spec *rqv1.RunSpec) {
+			spec.Runtime = &rqv1.RunRuntime{Restarts: &rqv1.RunRestarts{Limit: &again}}
+		})
+		s.work()
+		s.during(time.Minute)
+		s.submit("run1", "org:b", 1, 2, 8)
+		s.work()
+		s.during(reservationLead / 2)
+		for _, uid := range s.SortedPods() {
+			if strings.HasPrefix(s.Pods[uid].Spec.NodeName, "d1") {
+				s.EndPod(uid, corev1.PodFailed)
+			}
+		}
+		s.Book.RefreshPromises(s.Now, 8)
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || len(p.Conflicts) != 1 {
+			s.t.Fatalf("run1 is promised %+v\n%s", p, s.story())
+		}
+	})
+}
+
 // losesGroup has a group of others' pods be gone from d1, whose Run has another in d0, just before run1 may have others
 // cut for all of d1.
 func (s *storm) losesGroup() {
@@ -165,7 +195,7 @@ func TestNobodyIsCutWhereWhatIsKeptWouldDo(t *testing.T) {
 		s.work()
 		s.submit("run1", "org:b", 1, 1, 8)
 		s.work()
-		s.during(reservationLead - gangDeadline/2)
+		s.during(reservationLead - gangDeadline/2 - 20*time.Second)
 		s.leaves("run00", 1)
 		s.work()
 		lapse := s.Now.Add(gangDeadline)

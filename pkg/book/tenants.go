@@ -109,7 +109,7 @@ func (i *candidates) occupants(out []occupant, g *gang, s *squad, now time.Time)
 }
 
 // withRooms adds to the ranks of a gang the rooms that are kept for it: those are others' when it ends, or goes on
-// without these ranks. It is not cut for their sake alone, since it does nothing there.
+// without these ranks. It is not cut for the sake alone of those that are given back by themselves before long.
 func (i *candidates) withRooms(active []occupant, g *gang) []occupant {
 	var rooms []occupant
 	for _, k := range i.seats.keepings(g) {
@@ -194,7 +194,7 @@ func (t *tenant) between(first, end int) []occupant {
 func (t *tenant) within(domains map[string]bool, since, at time.Time) (resolver.Candidate, bool) {
 	out := t.Candidate
 	inside := func(o occupant) bool { return domains[o.domain] }
-	runs := func(o occupant) bool { return !o.room }
+	runs := func(o occupant) bool { return !o.room || o.lapses.IsZero() }
 	lies := func(o occupant) bool { return inside(o) && runs(o) && !o.beyond }
 	if !slices.ContainsFunc(t.active, lies) && !slices.ContainsFunc(t.spares, lies) {
 		return out, false
@@ -211,14 +211,15 @@ func (t *tenant) within(domains map[string]bool, since, at time.Time) (resolver.
 			out.Spares = append(out.Spares, resolver.Spare{Index: o.index, Holds: []resolver.Holding{o.Holding}})
 		}
 	}
-	width := t.demand.Pods()
+	width, reached := t.demand.Pods(), 0
 	for least, step := t.demand.LeastPods, t.demand.StepPods; step > 0 && width-step >= least; width -= step {
 		held := t.between(width-step, width)
 		empty, _ := slices.BinarySearch(t.empty, width-step) // below the step
 		if len(held) > 0 && width-step-empty < least {
 			break // there are no more pods than that
 		}
-		s, reaches, lost := t.step(width, empty, out.Spares), false, !slices.ContainsFunc(held, runs)
+		s, reaches, kept := t.step(width, empty, out.Spares), false, false
+		lost := !slices.ContainsFunc(held, runs)
 		for _, o := range held {
 			if !cuttable(&o) {
 				continue
@@ -226,15 +227,20 @@ func (t *tenant) within(domains map[string]bool, since, at time.Time) (resolver.
 			s.Holds = append(s.Holds, o.Holding)
 			s.Borrowed = s.Borrowed || o.borrowed
 			reaches = reaches || inside(o) && (runs(o) || lost)
+			kept = kept || inside(o)
 		}
 		if len(s.Holds) == 0 {
 			continue // a cohort without places yet
 		}
-		if !reaches {
+		if !reaches && !kept {
 			break // what lies above it would have to go first, in vain
 		}
 		out.Steps = append(out.Steps, s)
+		if reaches {
+			reached = len(out.Steps)
+		}
 	}
+	out.Steps = out.Steps[:reached]
 	for _, o := range t.between(anyRank, width) {
 		if cuttable(&o) {
 			out.Rest = append(out.Rest, o.Holding)

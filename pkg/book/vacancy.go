@@ -73,6 +73,9 @@ func (s *seating) keepings(g *gang) (out []keeping) {
 
 // chargedFor returns the name of the charge for the room of a pod that is gone: its Lease's, until that is closed.
 func (s *seating) chargedFor(g *gang, pod types.UID) string {
+	if h := s.held[pod]; h != nil && !h.leased {
+		return charged(pod) // its Lease is closed
+	}
 	if later, repaid := s.current[pod]; repaid {
 		return later.String()
 	}
