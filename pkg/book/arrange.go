@@ -115,9 +115,13 @@ const (
 
 // Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned.
 // Put tells what the rules say of a pod beside those that they have accepted. It returns nil where they accept none for
-// some pod.
+// some pod, and where the manner comes to the same as Evenly.
 func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
-	a := arrangement{evenly: manner != Sparing, nodes: map[string]*seatable{}, divisions: map[string]*division{}}
+	if !c.differs(manner) {
+		return nil
+	}
+	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, nodes: map[string]*seatable{},
+		divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
 		a.nodes[name] = &seatable{Spot: spot, name: name}
 	}
@@ -142,9 +146,31 @@ func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
 	return nodes
 }
 
+// differs reports whether pods may be arranged otherwise in some manner than evenly.
+func (c *Check) differs(manner Manner) bool {
+	switch manner {
+	case Sparing:
+		for _, spot := range c.Spots {
+			if spot.Avoid&^isUnplanned != 0 {
+				return true
+			}
+		}
+		return false
+	case SpreadFirst:
+		return slices.ContainsFunc(c.Places, func(p Place) bool { return len(SpreadKeys(p.Pod)) == 0 })
+	}
+	return true
+}
+
+// mostTried is how often it is asked about each of the pods before they are spared nothing: a place that costs no more
+// than the rules ask is found in a few questions, or there is no time for it.
+const mostTried = 4
+
 // arrangement is where pods have been put so far.
 type arrangement struct {
 	evenly    bool
+	asked     int // how often about a pod on a node, of mostTried for each pod where it need not be evenly
+	most      int
 	nodes     map[string]*seatable
 	divisions map[string]*division
 }
@@ -232,6 +258,10 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 			if node.pods >= node.Pods {
 				continue
 			}
+			a.asked++
+			if !a.evenly && a.asked > a.most {
+				return nil
+			}
 			switch put(Place{Pod: p.Pod, Node: node.name}) {
 			case Accepted:
 				return node
@@ -259,7 +289,10 @@ func (d *division) next(domain string, nth int, evenly bool) (best *row) {
 			continue
 		}
 		fewer, better := cmp.Compare(r.pods, best.pods), cmp.Compare(r.nodes[0].Avoid, best.nodes[0].Avoid)
-		if evenly && cmp.Or(fewer, better) < 0 || !evenly && cmp.Or(better, fewer) < 0 {
+		if !evenly {
+			fewer = cmp.Or(cmp.Compare(r.nodes[0].Avoid&^isUnplanned, best.nodes[0].Avoid&^isUnplanned), fewer)
+		}
+		if cmp.Or(fewer, better) < 0 {
 			best = r
 		}
 	}

@@ -53,12 +53,13 @@ func TestArrangedWhereNothingStandsAgainstIt(t *testing.T) {
 		manner book.Manner
 		want   string
 	}{
-		"nothing does anywhere":      {spots: "a0:2:0 a1:1:0 b0:2:0", pods: 4, want: "a1 b0 a0 b0"},
+		"nothing does anywhere":      {spots: "a0:2:0 a1:1:0 b0:2:0", pods: 4, manner: book.Evenly, want: "a1 b0 a0 b0"},
 		"shards on one":              {spots: "a0:2:2 a1:2:0 b0:2:0", pods: 4, want: "a1 b0 a1 b0"},
 		"a Reservation's rather":     {spots: "a0:2:8 a1:1:4 b0:2:0", pods: 2, want: "b0 a1"},
 		"a zone of none before":      {spots: "a0:2:8 b0:2:0 c0:2:0", pods: 2, want: "b0 c0"},
 		"all the same if it must be": {spots: "a0:2:8 b0:1:4", pods: 2, want: "b0 a0"},
 		"the rule lets it be":        {spots: "a0:2:0 b0:2:8", skew: 2, pods: 2, want: "a0 a0"},
+		"nothing to spare":           {spots: "a0:2:0 a1:1:0 b0:2:1", pods: 4, want: ""},
 		"it does, but evenly":        {spots: "a0:2:0 b0:2:8", skew: 2, pods: 2, manner: book.Evenly, want: "a0 b0"},
 	} {
 		t.Run(name, func(t *testing.T) {

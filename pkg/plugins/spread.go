@@ -26,15 +26,17 @@ func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 			vacated[node], shards = slices.Concat(vacated[node], spot.Shards), true
 		}
 	}
-	for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
-		if nodes := v.arrangeWithout(ctx, check, check.Leaving, manner); nodes != nil {
-			return nodes
+	for _, leaving := range []map[string][]types.UID{check.Leaving, vacated} {
+		for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
+			if nodes := v.arrangeWithout(ctx, check, leaving, manner); nodes != nil {
+				return nodes
+			}
+		}
+		if !shards {
+			break
 		}
 	}
-	if !shards {
-		return nil
-	}
-	return v.arrangeWithout(ctx, check, vacated, book.SpreadFirst)
+	return nil
 }
 
 // arrangeWithout arranges the pods of a start with others gone.
