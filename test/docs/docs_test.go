@@ -59,9 +59,7 @@ func TestDocs(t *testing.T) {
 
 // play does in order what the blocks of a file say.
 func play(t *testing.T, root, name string, as *person, blocks []block) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	with := upOf(blocks)
+	ctx, with := t.Context(), upOf(blocks)
 	options := controlplane.Options{
 		Dir: t.TempDir(), Fleet: filepath.Join(root, with.fleet), Scheduler: true, Kwok: true, PodGroups: true,
 		JobSet: with.jobSets,
@@ -109,8 +107,13 @@ func play(t *testing.T, root, name string, as *person, blocks []block) {
 	}
 }
 
+// hung is how long the commands of one block take at most. A page takes as long as it waits for, on a busy machine.
+const hung = 10 * time.Minute
+
 // bash runs commands and returns all that they print.
 func (r *reader) bash(ctx context.Context, commands string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, hung)
+	defer cancel()
 	var out bytes.Buffer
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", commands)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = r.dir, &out, &out
