@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -73,9 +74,7 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		if own[name] == 0 {
 			spot.Avoid |= isUnplanned
 		}
-		for shard := range b.seats.shards[name] {
-			spot.Shards = append(spot.Shards, shard)
-		}
+		spot.Shards = slices.Collect(maps.Keys(b.seats.shards[name]))
 		if g.full.Confined || g.full.OneDomain {
 			spot.Domain = b.nodes.domainOf(name)
 		}
@@ -112,6 +111,9 @@ const (
 	Evenly
 	SpreadFirst
 )
+
+// Manners are all of them, in the order in which they are tried.
+var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 
 // Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned.
 // Put tells what the rules say of a pod beside those that they have accepted. It returns nil where they accept none for

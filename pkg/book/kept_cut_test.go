@@ -30,23 +30,29 @@ func (s *storm) losesRank(before time.Duration) {
 	s.running("run00", "although its other pod is there")
 }
 
+// startsByCutting asserts that one Run alone is cut for run1, which runs then.
+func (s *storm) startsByCutting(run string) {
+	s.t.Helper()
+	var cut []string
+	for _, c := range s.decided("run1-r0") {
+		cut = append(cut, c.Run.Name)
+	}
+	if diff := cmp.Diff([]string{run}, cut); diff != "" {
+		s.t.Fatalf("who is cut (-want +got):\n%s\n%s", diff, s.story())
+	}
+	for range 4 {
+		s.work()
+		s.during(noticePeriod)
+	}
+	s.running("run1", "although others have been cut for it")
+}
+
 // Who is cut gives up what is kept for its lost ranks too: nobody else is cut for as much.
 func TestWhatIsKeptForALostRankIsHadByCuttingItsRun(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.losesRank(gangDeadline / 2)
 		s.during(gangDeadline / 2)
-		var cut []string
-		for _, c := range s.decided("run1-r0") {
-			cut = append(cut, c.Run.Name)
-		}
-		if diff := cmp.Diff([]string{"run00"}, cut); diff != "" {
-			s.t.Fatalf("who is cut (-want +got):\n%s\n%s", diff, s.story())
-		}
-		for range 4 {
-			s.work()
-			s.during(noticePeriod)
-		}
-		s.running("run1", "although others have been cut for it")
+		s.startsByCutting("run00")
 		s.running("small", "although nothing of it is needed")
 	})
 }
@@ -167,18 +173,7 @@ func TestNobodyIsDrawnWhereAPlaceIsKeptAlone(t *testing.T) {
 		}
 		s.during(p.At.Sub(s.Now))
 		s.Book.Advance(s.Now) // it is given back
-		var cut []string
-		for _, c := range s.decided("run1-r0") {
-			cut = append(cut, c.Run.Name)
-		}
-		if diff := cmp.Diff([]string{"small"}, cut); diff != "" {
-			s.t.Fatalf("who is cut (-want +got):\n%s\n%s", diff, s.story())
-		}
-		for range 4 {
-			s.work()
-			s.during(noticePeriod)
-		}
-		s.running("run1", "although others have been cut for it")
+		s.startsByCutting("small")
 		s.running("run00", "although nothing that it runs is needed")
 	})
 }

@@ -27,7 +27,7 @@ func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 		}
 	}
 	for _, leaving := range []map[string][]types.UID{check.Leaving, vacated} {
-		for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
+		for _, manner := range book.Manners {
 			if nodes := v.arrangeWithout(ctx, check, leaving, manner); nodes != nil {
 				return nodes
 			}

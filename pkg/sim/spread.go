@@ -58,7 +58,7 @@ func (c *Cluster) valueOn(node, key string) string {
 
 // spread finds other nodes for the pods of a start that are to be spread; nil where there are none.
 func (c *Cluster) spread(check *book.Check) []string {
-	for _, manner := range []book.Manner{book.Sparing, book.Evenly, book.SpreadFirst} {
+	for _, manner := range book.Manners {
 		if nodes := c.arrange(check, manner); nodes != nil {
 			return nodes
 		}
