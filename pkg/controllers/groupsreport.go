@@ -57,23 +57,31 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 const mostTold = 100
 
 // tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
-// further, and their condition the others (R43), unless their group waits for more pods or they for another's gate.
+// further, and their condition the others (R43), unless they wait for another's gate. Where the group waits for more
+// pods, nothing is wrong with the others.
 func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) error {
-	first := slices.IndexFunc(waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
-	if first < 0 { // no cycle comes to it before its gates are taken off
-		first = max(0, slices.IndexFunc(waiting, g.asksForGPUs))
-	}
+	first := max(0, g.firstTold(waiting))
 	rest := slices.Delete(slices.Clone(waiting), first, first+1)
 	g.decide(waiting[first:first+1], book.Stranger{Refused: why})
 	g.decide(rest, book.Stranger{})
 	if waits {
-		return nil
+		return g.retract(ctx, rest)
 	}
 	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
 }
 
-// retract has pods with GPUs say that they wait for their group to start, of which each is held back again that a cycle
-// has refused: nobody else would, and what was wrong is not any more.
+// firstTold returns which of the pods that wait a scheduling cycle tells why: the first with GPUs, of those that no gate
+// keeps from cycles, should there be any; -1 where none asks for GPUs.
+func (g *groups) firstTold(waiting []*corev1.Pod) int {
+	open := slices.IndexFunc(waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
+	if open >= 0 {
+		return open
+	}
+	return slices.IndexFunc(waiting, g.asksForGPUs)
+}
+
+// retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
+// wrong and is not any more: nobody else would.
 func (g *groups) retract(ctx context.Context, held []*corev1.Pod) error {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
 	return g.tell(ctx, lifecycle.NotItsTurn(held))

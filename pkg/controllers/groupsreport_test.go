@@ -7,12 +7,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	core "k8s.io/client-go/testing"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // comes has the API server have a pod, with what is said of whether it has been scheduled.
@@ -78,7 +80,7 @@ func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
 	says("nothing has changed", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
 	g.named("o")
 	g.want("it is mended", open, "create")
-	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotServed"})
+	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotItsTurn"})
 }
 
 // TestAPodThatMayBePaidForAtLast does not go on saying what a cycle told it of its service account.
@@ -127,6 +129,67 @@ func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 		if diff := cmp.Diff(map[string]string{"a": "Unschedulable"}, g.cycles()); diff != "" || patched > 0 {
 			t.Errorf("%d pods have been written; they say (-want +got):\n%s", patched, diff)
 		}
+	}
+}
+
+// TestPodsOfAGroupThatIsServedButWaits do not go on saying what was wrong: one of them, by a cycle, says what is lacking.
+func TestPodsOfAGroupThatIsServedButWaits(t *testing.T) {
+	g := newGrouped(t)
+	g.named("")
+	for _, name := range []string{"b", "c"} {
+		pod := inGroup(name, "")
+		pod.Annotations[rqv1.AnnotationGroupSize] = "3"
+		g.comes(pod, "")
+	}
+	says := func(what string, want map[string]string) {
+		t.Helper()
+		g.want(what, inGroup("b", ""))
+		if diff := cmp.Diff(want, g.cycles()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	says("nobody is named who pays", map[string]string{"b": "Unschedulable", "c": "NotServed"})
+	g.named("o")
+	says("it lacks a pod", map[string]string{"b": "Unschedulable", "c": "NotServed"})
+	g.clock.Step(groupRest)
+	says("none has come", map[string]string{"b": "Unschedulable", "c": "NotItsTurn"})
+}
+
+// TestPodsThatFitNoNode are not told that they wait for their group whenever another pod of it has come: autoscalers
+// would see them come and go.
+func TestPodsThatFitNoNode(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	patched := 0
+	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) {
+		patched++
+		return false, nil, nil
+	})
+	a := inGroup("a", "")
+	a.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, LastProbeTime: metav1.NewTime(g.clock.Now())}}
+	g.comes(a, "")
+	g.want("it is new", a, "create")
+	if patched > 0 {
+		t.Errorf("it was told %d times that it waits for its group", patched)
+	}
+}
+
+// TestAPodIsToldNothingOnceItIsBound: what is said of a pod that waits is of the pod as it was read.
+func TestAPodIsToldNothingOnceItIsBound(t *testing.T) {
+	c := newCluster(t)
+	pod := foreign("a", "8")
+	pod.ResourceVersion = "7"
+	c.kube.PrependReactor("patch", "pods", func(a core.Action) (bool, runtime.Object, error) {
+		patch := string(a.(core.PatchAction).GetPatch())
+		if !strings.Contains(patch, `"resourceVersion":"7"`) {
+			t.Errorf("a pod that has been bound since it was read takes %s", patch)
+		}
+		return true, nil, apierrors.NewConflict(corev1.Resource("pods"), "a", errors.New("it has been modified"))
+	})
+	words := []lifecycle.Word{{Pod: pod, Reason: "NotItsTurn", Message: "waiting"}}
+	if err := (podWriter{kube: c.kube, clock: c.clock}).TellPods(t.Context(), words); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -69,7 +69,7 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 // have any. Where that may pass soon, they are told once it has had the time. It returns when to look again; 0 for not
 // at all. The others are left waiting.
 func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Duration) {
-	first := slices.IndexFunc(v.waiting, g.asksForGPUs)
+	first := g.firstTold(v.waiting)
 	why, told := "", false
 	switch {
 	case first < 0:

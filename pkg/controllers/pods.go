@@ -155,29 +155,31 @@ func (p podWriter) tell(ctx context.Context, d *lifecycle.Deletion) error {
 	return p.disrupt(ctx, d.Pod, byScheduler, d.Tell, phase)
 }
 
-// TellPods tells pods of others why they wait. One that does not take it, or that is gone, waits all the same.
+// TellPods tells pods of others why they wait. One that does not take it, or that is gone, waits all the same; one that
+// has been bound meanwhile does not.
 func (p podWriter) TellPods(ctx context.Context, words []lifecycle.Word) error {
 	return inParallel(len(words), func(i int) error {
 		w, now := &words[i], metav1.NewTime(p.clock.Now())
-		err := p.condition(ctx, w.Pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		of := metav1.Preconditions{UID: &w.Pod.UID, ResourceVersion: &w.Pod.ResourceVersion}
+		err := p.condition(ctx, w.Pod, of, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: w.Reason, Message: w.Message, LastProbeTime: now, LastTransitionTime: now}, "")
 		return ignore(err, reconcile.Refused)
 	})
 }
 
 func (p podWriter) disrupt(ctx context.Context, pod *corev1.Pod, reason, message string, phase corev1.PodPhase) error {
-	return p.condition(ctx, pod, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
+	return p.condition(ctx, pod, metav1.Preconditions{UID: &pod.UID}, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
 		Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.clock.Now())}, phase)
 }
 
-// condition gives a pod a condition and, unless it is empty, a phase.
-func (p podWriter) condition(ctx context.Context, pod *corev1.Pod, is corev1.PodCondition,
+// condition gives a pod of some metadata a condition and, unless it is empty, a phase.
+func (p podWriter) condition(ctx context.Context, pod *corev1.Pod, of metav1.Preconditions, is corev1.PodCondition,
 	phase corev1.PodPhase) error {
 	status := map[string]any{"conditions": []corev1.PodCondition{is}}
 	if phase != "" {
 		status["phase"] = phase
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": pod.UID}, "status": status})
+	patch, err := json.Marshal(map[string]any{"metadata": of, "status": status})
 	if err != nil {
 		return fmt.Errorf("condition %s of pod %s: %w", is.Type, pod.Name, err)
 	}

@@ -110,6 +110,9 @@ func problemOf(o *Observed, shape *Shape, members []member, perPod int) string {
 	if shape.mixed != "" {
 		return fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
 	}
+	if why := shape.uneven(o.Key); why != "" {
+		return why
+	}
 	if perPod > topology.MaxGPUsPerNode {
 		return fmt.Sprintf("each pod of %s asks for %d GPUs or more, and a node may have %d at most", o.Key, perPod,
 			topology.MaxGPUsPerNode)
@@ -206,6 +209,10 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perP
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
 		p.problem(rqv1.AnnotationGroupGPUs, by, value,
 			fmt.Sprintf("and the %d GPUs of %s are not a multiple of it", total, o.Key))
+	case group > 0 && slice > 0 && len(shape.within) > 0 && group != slice:
+		value, by := p.get(rqv1.AnnotationGroupGPUs)
+		p.problem(rqv1.AnnotationGroupGPUs, by, value, fmt.Sprintf("and the Jobs of %s, which ask for domains of their own, have "+
+			"%d GPUs each", o.Key, slice))
 	case group == 0 && !together && slice > 0 && (slice < total || len(shape.within) > 0):
 		group = slice
 	}

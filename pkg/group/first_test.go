@@ -117,6 +117,37 @@ func TestOneJobIsLed(t *testing.T) {
 	}
 }
 
+// TestJobsThatDifferInPods: where pods come once the first of their Job is bound, all Jobs have as many; a group of GPUs
+// is such a Job, whatever else is said.
+func TestJobsThatDifferInPods(t *testing.T) {
+	uneven := func(a, w string) string { return strings.Replace(inDomains(a, w), "{parallelism: 2", "{parallelism: 1", 1) }
+	apart := func(job, size, other, has string) string {
+		return "JobSet/llm asks for a domain of its own for Job " + job + ", of " + size + " pods with GPUs, and Job " + other +
+			" has " + has + ": give all of its Jobs as many, or leave annotation " + exclusiveTopology + " out"
+	}
+	for name, c := range map[string]struct{ object, group, problem string }{
+		"the larger one is led":  {uneven("", "rack"), "", apart("w", "2", "a", "1")},
+		"both are":               {uneven("rack", "rack"), "", apart("w", "2", "a", "1")},
+		"one that has no others": {uneven("rack", ""), "", ""},
+		"none":                   {uneven("", ""), "", ""},
+		"as many":                {inDomains("rack", ""), "", ""},
+		"a group is a Job":       {inDomains("rack", ""), "16", ""},
+		"a group is two": {inDomains("rack", ""), "32", `annotation rq.davidlangworthy.io/group-gpus of Pod/a is "32", ` +
+			"and the Jobs of JobSet/llm, which ask for domains of their own, have 16 GPUs each"},
+	} {
+		pod := ofJobSet("a", 8, "a", "0", "0")
+		pod.Annotations[rqv1.AnnotationOwner] = "org:team"
+		if c.group != "" {
+			pod.Annotations[rqv1.AnnotationGroupGPUs] = c.group
+		}
+		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"},
+			Object: objectOf(t, c.object)})
+		if d.Problem != c.problem {
+			t.Errorf("%s: %q, want %q", name, d.Problem, c.problem)
+		}
+	}
+}
+
 // TestGroupOfASingleJob: a JobSet of one Job is a group of GPUs if the Job is to have a domain for itself.
 func TestGroupOfASingleJob(t *testing.T) {
 	single := strings.Replace(twoByTwo, "replicas: 2", "replicas: 1", 1)

@@ -103,7 +103,7 @@ func inParts(jobs []replicated, gpus func(*corev1.PodSpec) int) (s Shape) {
 		if job.Within != "" && !slices.Contains(s.within, job.Within) {
 			s.within = append(s.within, job.Within)
 		}
-		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: copies})
+		s.parts = append(s.parts, part{name: job.Name, first: s.Ranks, size: size, copies: copies, led: job.Led})
 		all := min(size*copies, math.MaxInt32) // which is too many, however many more there are
 		s.Ranks = min(s.Ranks+all, math.MaxInt32)
 		switch {

@@ -33,6 +33,7 @@ type part struct {
 	name        string
 	first, size int // the first rank, and how many ranks each of the part's copies has
 	copies      int
+	led         bool // pods of a copy are made once its first is bound, for where that is
 }
 
 // ShapeOf returns the shape of a group, as far as it is known.
@@ -87,6 +88,19 @@ func (s *Shape) slice() int {
 		}
 	}
 	return s.parts[0].size
+}
+
+// uneven says which Jobs differ in how many pods they have where pods come once the first of their Job is bound: those
+// are planned in groups of GPUs, which are all of one size. Empty where none do.
+func (s *Shape) uneven(k Key) string {
+	led := slices.IndexFunc(s.parts, func(p part) bool { return p.led && p.size > 1 })
+	if led < 0 || s.slice() > 0 {
+		return ""
+	}
+	is := s.parts[led]
+	other := s.parts[slices.IndexFunc(s.parts, func(p part) bool { return p.size != is.size })]
+	return fmt.Sprintf("%s asks for a domain of its own for Job %s, of %d pods with GPUs, and Job %s has %d: give all of its Jobs "+
+		"as many, or leave annotation %s out", k, is.name, is.size, other.name, other.size, exclusiveTopology)
 }
 
 // shapeOf works out the shape of a group: by its object, by what its pods say, or else by the pods that there are. It

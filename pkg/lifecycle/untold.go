@@ -82,11 +82,14 @@ func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
 	return words
 }
 
-// NotItsTurn returns what pods are told that are held back until their group starts and that a scheduling cycle has
-// refused before: what that told them is over.
+// NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what a
+// scheduling cycle or NotServed told them before is over. What was said for the group's Run stands until that is refused
+// for another reason: a group that is read anew with one pod more would have all of its pods come and go for autoscalers.
 func NotItsTurn(pods []*corev1.Pod) (words []Word) {
 	for _, pod := range pods {
-		if is := scheduledOf(pod); is.Status == corev1.ConditionFalse && is.Reason == corev1.PodReasonUnschedulable {
+		is := scheduledOf(pod)
+		ofCycle := is.Reason == corev1.PodReasonUnschedulable && is.LastProbeTime.IsZero() // which says no time
+		if is.Status == corev1.ConditionFalse && (ofCycle || is.Reason == notServed) {
 			words = append(words, Word{Pod: pod, Reason: notItsTurn, Message: "waiting for the pod's group to start"})
 		}
 	}
