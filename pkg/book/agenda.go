@@ -60,7 +60,8 @@ func (a *agenda) replacePromise(g *gang, p, pledged *forecast.Promise) {
 	concerned := map[types.NamespacedName]bool{}
 	a.forget(g, concerned)
 	old := g.promise
-	if (old == nil) != (p == nil) || old != nil && !(old.At.Equal(p.At) && slices.Equal(old.Nodes, p.Nodes)) {
+	if (old == nil) != (p == nil) || old != nil && !(old.At.Equal(p.At) && slices.Equal(old.Nodes, p.Nodes) &&
+		slices.Equal(old.After, p.After)) {
 		a.waiting.promises(g.full.Flavor)
 	}
 	if old != nil {

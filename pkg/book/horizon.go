@@ -227,6 +227,9 @@ func (f *horizon) aheadOf(g *gang) (out []forecast.Ahead, known time.Time) {
 func (f *horizon) restingOn(g *gang) map[*gang]bool {
 	after, out := map[rqv1.NamespacedName][]*gang{}, map[*gang]bool{}
 	for other := range f.agenda.promised {
+		if other.full.Flavor != g.full.Flavor {
+			continue // nobody of another type goes for it
+		}
 		for _, run := range other.promise.After {
 			after[run] = append(after[run], other)
 		}

@@ -329,19 +329,31 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 		}
 		p.Slice = slice
 		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
-		p.record(assignments, &t.ask.Demand)
-		p.After = t.after(p.At, slice.Domains, freed)
+		t.settle(p, slice.Domains, freed, assignments)
 		return true
 	}
+}
+
+// settle has a promise say where the Run starts and after whom: where it was assigned to, or, if it needs nobody to go
+// for those ahead, where it would be without that. It returns which.
+func (t *timeline) settle(p *Promise, domains map[string]bool, cut []resolver.Holding,
+	assigned []plan.Assignment) []plan.Assignment {
+	after, without := t.after(p.At, domains, cut)
+	if without != nil {
+		assigned = without
+	}
+	p.After = after
+	p.record(assigned, &t.ask.Demand)
+	return assigned
 }
 
 // known returns the promise to start at an event that makes the Run fit.
 func (t *timeline) known(n int) *Promise {
 	t.seek(n)
 	e := t.events[n-1]
-	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease, After: t.after(e.at, nil, nil)}
+	p := &Promise{At: e.at, Confidence: rqv1.ConfidenceKnownRelease}
 	assignments, _ := t.attempt(e.at).Place(t.s.Fleet)
-	p.record(assignments, &t.ask.Demand)
+	assignments = t.settle(p, nil, nil, assignments)
 	t.seek(0)
 	p.Slice = t.sliceOf(domainsOf(assignments), t.attempt(t.s.Now))
 	switch until := e.at.UTC().Format(time.RFC3339); {

@@ -190,3 +190,34 @@ func TestAPromiseNamesThoseItRestsOn(t *testing.T) {
 		})
 	}
 }
+
+// A promise that does without those who go for a Run ahead lies on none of their nodes, although they are free by then:
+// that Run may be promised its start anew with nobody cut, on what this one leaves.
+func TestAPromiseLiesOnNobodysNodesWhomItDoesNotRestOn(t *testing.T) {
+	for name, cuts := range map[string]bool{"others end": false, "others are cut for it": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(64, nil, 4)
+			s.holds("x", "A0", "A1")
+			s.holds("y", "A2", "A3")
+			if !cuts {
+				s.ends(1, 20*time.Minute)
+			}
+			x := s.candidates[0]
+			if s.candidates = s.candidates[1:]; !cuts {
+				s.candidates = nil
+			}
+			at := noon.Add(10 * time.Minute)
+			s.Ahead = []forecast.Ahead{{Run: rqv1.NamespacedName{Name: "ahead"}, Owner: "org:b", At: at,
+				Shielded: at.Add(time.Hour), Ousts: []forecast.Release{{Run: x.Run, Holds: x.Rest}},
+				Holds: []resolver.Holding{{Node: "A0", GPUs: 8}}}}
+			p, refusal := forecast.Earliest(s.State, ask(2))
+			if refusal != nil {
+				t.Fatal(refusal)
+			}
+			want := []resolver.Holding{{Node: "A2", GPUs: 8}, {Node: "A3", GPUs: 8}}
+			if diff := cmp.Diff(want, p.Nodes); diff != "" || p.After != nil {
+				t.Errorf("after %v, on (-want +got):\n%s", p.After, diff)
+			}
+		})
+	}
+}

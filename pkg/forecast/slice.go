@@ -21,8 +21,10 @@ type Slice struct {
 	// Labels are the topology labels of the narrowest domain that contains them, and Scope names them all.
 	Labels map[string]string
 	Scope  string
-	// Free is how many GPUs are free in them, and Deficit how many are short.
-	Free, Deficit int
+	// Wants is how many GPUs the Run wants, Free how many of all are free in the domains, and Deficit how many are short.
+	// Then says that the latter two are counted at the promise's date, after what happens before, and not now.
+	Wants, Free, Deficit int
+	Then                 bool
 }
 
 // feasibility is the fleet as the resolver sees it.
@@ -144,7 +146,7 @@ func (t *timeline) short(attempt *plan.Attempt, domains []string) (gpus int, pos
 // sliceOf describes a slice. Its deficit is what the Run wants beyond the GPUs that are free in it; when those are
 // enough but lie badly, what finds no place.
 func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice {
-	out := Slice{Domains: domains, Labels: map[string]string{}}
+	out := Slice{Domains: domains, Labels: map[string]string{}, Wants: attempt.WantedGPUs(), Then: len(t.marks) > 0}
 	levels := t.s.Fleet.Levels()
 	values := make([][]string, len(levels))
 	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
@@ -166,7 +168,7 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 		}
 	}
 	out.Scope = strings.Join(scope, ",")
-	out.Deficit = attempt.WantedGPUs() - out.Free
+	out.Deficit = out.Wants - out.Free
 	if out.Deficit <= 0 {
 		out.Deficit = 0
 		if short := attempt.Within(domains).Short(t.s.Fleet); short != nil && short.Kind == topology.NoRoom {

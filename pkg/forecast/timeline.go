@@ -308,29 +308,31 @@ func (t *timeline) candidates(domains map[string]bool, at time.Time) []resolver.
 }
 
 // after returns the Runs ahead that have started by now, at an instant, and for which others have gone, unless the Run
-// would start without that too: in some domains, if any are given, and once those have gone who are cut for it.
-func (t *timeline) after(at time.Time, domains map[string]bool, cut []resolver.Holding) (out []rqv1.NamespacedName) {
+// would start without that too: in some domains, if any are given, and once those have gone who are cut for it. Then it
+// returns where: a promise that does without them lies on nobody's nodes who goes for them.
+func (t *timeline) after(at time.Time, domains map[string]bool, cut []resolver.Holding) (on []rqv1.NamespacedName,
+	without []plan.Assignment) {
 	now := len(t.marks)
 	for i := range t.events[:now] {
 		if e := &t.events[i]; len(e.ousted) > 0 {
-			out = append(out, e.ahead.Run)
+			on = append(on, e.ahead.Run)
 		}
 	}
-	if len(out) == 0 {
-		return nil
+	if len(on) == 0 {
+		return nil, nil
 	}
 	u := t.uncut(t.s.Now, t.bare)
 	u.seek(now)
 	w := feasibility{t.s.Fleet, u.attempt(at).Within(domains)}
 	w.Free(cut)
-	starts := w.Fits()
+	if w.Fits() {
+		on = nil
+		without, _ = w.attempt.Place(t.s.Fleet)
+	}
 	w.Hold(cut)
 	u.rewind()
 	t.seek(now)
-	if starts {
-		return nil
-	}
-	return out
+	return on, without
 }
 
 // record notes where the Run is going to be and who is going to pay.

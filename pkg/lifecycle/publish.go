@@ -50,10 +50,10 @@ func (r *revision) follow() *Write {
 }
 
 // inScope begins the reason of a Reservation with the GPUs that are missing where the Run is to start; it is empty
-// where none are. A refusal for room may say that others are: there may be room elsewhere, and its pods may not be able
-// to use all that is free. So how many are free is said then.
+// where none are. A refusal for room may say that others are: it is of now, there may be room elsewhere, and its pods
+// may not be able to use all that is free. So how many are free is said then, where what is short is the rest.
 func inScope(p *forecast.Promise, refusal *plan.Refusal) string {
-	short, free := p.Slice.Deficit, p.Slice.Free
+	short, free, verb := p.Slice.Deficit, p.Slice.Free, "are"
 	if short == 0 {
 		return ""
 	}
@@ -62,13 +62,14 @@ func inScope(p *forecast.Promise, refusal *plan.Refusal) string {
 		text = "cluster short by 1 GPU in scope"
 	}
 	switch {
-	case refusal.LacksMoney(), refusal.ShortGPUs == short:
+	case refusal.LacksMoney(), refusal.ShortGPUs == 0, refusal.ShortGPUs == short, short != p.Slice.Wants-free:
+		return text + ": "
+	case p.Slice.Then:
+		verb = "will be"
 	case free == 1:
-		text += ", where 1 is free"
-	default:
-		text += fmt.Sprintf(", where %d are free", free)
+		verb = "is"
 	}
-	return text + ": "
+	return fmt.Sprintf("%s, where %d %s free: ", text, free, verb)
 }
 
 // steadyConflicts returns a conflict set, or the one that a status lists where the odds alone have hardly changed.
