@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -76,7 +77,7 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 
 // keepAllOwn does so for all ranks of gangs that run, as the ledger and their pods tell.
 func (p *placement) keepAllOwn() {
-	for g := range p.roster.living {
+	for _, g := range slices.SortedFunc(maps.Keys(p.roster.living), byAge) { // of two who had one place the older has it
 		if !g.goesOn() {
 			continue
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
 
@@ -23,7 +24,8 @@ const (
 	SchedulerLease = "jobtree-scheduler"
 )
 
-// startScheduler starts the scheduler of Options and waits until it leads, or until another one does.
+// startScheduler starts the scheduler of Options and waits until it leads, or until another one does. One that takes part
+// in no election leads once it is ready.
 func (c *ControlPlane) startScheduler(ctx context.Context) (err error) {
 	if !c.options.Scheduler {
 		return nil
@@ -31,6 +33,13 @@ func (c *ControlPlane) startScheduler(ctx context.Context) (err error) {
 	started := time.Now().Truncate(time.Second)
 	if c.Scheduler, err = c.StartScheduler(ctx, "jobtree-scheduler"); err != nil {
 		return err
+	}
+	config, err := readConfig(c.options.Config)
+	if err != nil {
+		return err
+	}
+	if !elects(config) {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -124,13 +133,9 @@ const schedulerVariable = "JOBTREE_SCHEDULER"
 
 // writeSchedulerConfig copies a KubeSchedulerConfiguration and points it at this control plane; the rest is as in from.
 func writeSchedulerConfig(from, to, kubeconfig string) error {
-	data, err := os.ReadFile(from)
+	config, err := readConfig(from)
 	if err != nil {
 		return err
-	}
-	var config map[string]any
-	if err := yaml.Unmarshal(data, &config); err != nil {
-		return fmt.Errorf("%s: %w", from, err)
 	}
 	connection, ok := config["clientConnection"].(map[string]any)
 	if !ok {
@@ -138,10 +143,29 @@ func writeSchedulerConfig(from, to, kubeconfig string) error {
 	}
 	connection["kubeconfig"] = kubeconfig
 	config["clientConnection"] = connection
-	if data, err = yaml.Marshal(config); err != nil {
+	data, err := yaml.Marshal(config)
+	if err != nil {
 		return err
 	}
 	return replaceFile(to, data, 0o600)
+}
+
+// elects reports whether schedulers of a configuration elect who leads; they do unless it says otherwise.
+func elects(config map[string]any) bool {
+	elects, said, _ := unstructured.NestedBool(config, "leaderElection", "leaderElect")
+	return elects || !said
+}
+
+// readConfig reads a KubeSchedulerConfiguration.
+func readConfig(path string) (config map[string]any, err error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := yaml.Unmarshal(data, &config); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return config, nil
 }
 
 // healthy asks the process's own /readyz, whose certificate is self-signed.
