@@ -10,10 +10,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// Exchanges returns the pairs of open Leases of a Run that are to exchange payers: what a sponsor pays for is to be the
-// last of a Run that may become narrower, since it is given back first (R6). A Run that is about to grow further has
+// Exchanges returns the pairs of open Leases of a Run that are to exchange payers: what others pay for is to be the last
+// of a Run that may become narrower, since it is given back first (R6). A Run that is about to grow further has
 // none yet, nor has one that is cut, for which others count on who pays.
-func (b *Book) Exchanges(run types.UID, now time.Time) [][2]types.NamespacedName {
+func (b *Book) Exchanges(run types.UID) [][2]types.NamespacedName {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	g := b.roster.gangs[run]
@@ -33,18 +33,18 @@ func (b *Book) Exchanges(run types.UID, now time.Time) [][2]types.NamespacedName
 				names[name.String()] = name
 			}
 		}
-		for _, pair := range b.accounts.Exchanges(g.ask(), leases, now) {
+		for _, pair := range b.accounts.Exchanges(leases) {
 			out = append(out, [2]types.NamespacedName{names[pair[0]], names[pair[1]]})
 		}
 	}
 	return out
 }
 
-// borrowed reports whether a sponsor pays for a member.
-func borrowed(m *member) bool { return m.payer.sponsors() }
+// borrowed reports whether others than its Run's owner pay for a member.
+func borrowed(m *member) bool { return m.payer.others() }
 
-// sponsors reports whether who pays is a sponsor.
-func (p payer) sponsors() bool { return p.relation == rqv1.RelationSponsor }
+// others reports whether who pays is not the owner himself.
+func (p payer) others() bool { return p.relation.Step() > 0 }
 
 // restsAsWide reports whether a gang has all its ranks and does not grow, nor is about to: each step of a growth that
 // goes on would have payers exchanged anew.

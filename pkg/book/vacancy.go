@@ -58,7 +58,7 @@ func (s *seating) keepings(g *gang) (out []keeping) {
 		v := &g.vacant[i]
 		if h := s.roomOf(v); h != nil {
 			out = append(out, keeping{pod: v.pod, index: v.index, room: h, charge: s.chargedFor(g, v.pod), since: v.since,
-				borrowed: v.payer.sponsors()})
+				borrowed: v.payer.others()})
 		}
 	}
 	for _, pod := range g.room.held {

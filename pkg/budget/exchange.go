@@ -1,64 +1,47 @@
 package budget
 
 import (
-	"time"
-
-	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"cmp"
+	"slices"
 )
 
-// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that sponsors pay for the last of
-// them: those are given back first (R6, R19). The Leases are given in order. Each is in one pair at most. An exchange
-// changes nothing of what any payer pays: of two Leases only that are alike, and only where each payer takes part for
-// the Run now and pays on the other's node (R3).
-func (a *Accounts) Exchanges(ask Ask, leases []string, now time.Time) [][2]string {
+// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that who pays first (R2) pays for the
+// first of them: the others are given back before (R6, R19). The Leases are given in order. Each is in one pair at most.
+// An exchange changes nothing of what any payer pays, nor of who lends: of two Leases only that are alike, and only where
+// each payer pays on the other's node (R3). Whether he would lend anew makes no difference.
+func (a *Accounts) Exchanges(leases []string) [][2]string {
 	if !a.misplaced(leases) {
 		return nil
 	}
-	offers := a.Cover(ask, now).Offers
 	pays := func(payer, c *Charge) bool {
 		e, known := a.find(payer.Payer)
-		if !known || !a.nodes.covered(e, c) {
-			return false
-		}
-		for i := range offers {
-			if o := &offers[i]; o.Key == payer.Payer && o.Relation == payer.Relation {
-				return o.Refusal == ""
-			}
-		}
-		return false
+		return known && a.nodes.covered(e, c)
 	}
 	var out [][2]string
 	exchanged := make([]bool, len(leases))
 	for last := len(leases) - 1; last > 0; last-- {
-		high := a.charges[leases[last]]
-		if high.Relation == rqv1.RelationSponsor {
-			continue
-		}
+		high, with := a.charges[leases[last]], -1
 		for first := range last {
 			low := a.charges[leases[first]]
-			if !exchanged[first] && low.Relation == rqv1.RelationSponsor && alike(&low, &high) && pays(&low, &high) &&
-				pays(&high, &low) {
-				exchanged[first], exchanged[last] = true, true
-				out = append(out, [2]string{leases[first], leases[last]})
-				break
+			later := low.Relation.Step() > high.Relation.Step() &&
+				(with < 0 || low.Relation.Step() > a.charges[leases[with]].Relation.Step())
+			if !exchanged[first] && later && alike(&low, &high) && pays(&low, &high) && pays(&high, &low) {
+				with = first
 			}
+		}
+		if with >= 0 {
+			exchanged[with], exchanged[last] = true, true
+			out = append(out, [2]string{leases[with], leases[last]})
 		}
 	}
 	return out
 }
 
-// misplaced reports whether a sponsor pays for a Lease before one that it does not pay for.
+// misplaced reports whether somebody pays for a Lease who is asked later than who pays for one behind it.
 func (a *Accounts) misplaced(leases []string) bool {
-	sponsored := false
-	for _, lease := range leases {
-		switch borrows := a.charges[lease].Relation == rqv1.RelationSponsor; {
-		case borrows:
-			sponsored = true
-		case sponsored:
-			return true
-		}
-	}
-	return false
+	return !slices.IsSortedFunc(leases, func(one, other string) int {
+		return cmp.Compare(a.charges[one].Relation.Step(), a.charges[other].Relation.Step())
+	})
 }
 
 // alike reports whether two charges of a Run take the same of whoever pays, for as long.

@@ -14,7 +14,6 @@ import (
 // reach.
 type exchanging struct {
 	*Accounts
-	ask    Ask
 	leases []string
 }
 
@@ -30,7 +29,7 @@ func exchangingAny(t *rapid.T, everywhere bool) *exchanging {
 		of("own", "org:a", within(rqv1.Envelope{Name: "e", Concurrency: 64}, "own")),
 		of("s", "org:s", within(rqv1.Envelope{Name: "e", Concurrency: 64, Lending: lends("*")}, "s")),
 		of("t", "org:t", within(rqv1.Envelope{Name: "e", Concurrency: 64, Lending: lends("*")}, "t")),
-	), ask: Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("org:s", "org:t")}}
+	)}
 	for i := range rapid.IntRange(0, 7).Draw(t, "Leases") {
 		name := fmt.Sprint("lease", i)
 		c := Charge{Owner: "org:a", Run: "run", Role: rqv1.RoleActive, GPUs: 8, Rate: FullRate, Start: noon, Flavor: "H100",
@@ -102,7 +101,7 @@ func TestExchangesAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := exchangingAny(t, true)
 		least := misplacedIn(x.borrowed())
-		pairs := x.Exchanges(x.ask, x.leases, noon)
+		pairs := x.Exchanges(x.leases)
 		if 2*len(pairs) != least {
 			t.Fatalf("%d pairs exchange payers, and %d Leases have to: %v", len(pairs), least, x.borrowed())
 		}
@@ -119,7 +118,7 @@ func TestExchangesReach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := exchangingAny(t, false)
 		for range len(x.leases) + 1 {
-			pairs := x.Exchanges(x.ask, x.leases, noon)
+			pairs := x.Exchanges(x.leases)
 			if len(pairs) == 0 {
 				break
 			}
@@ -141,43 +140,47 @@ func TestExchangesReach(t *testing.T) {
 	})
 }
 
-// TestNoExchange leaves payers as they are where one of them does not pay any more, or the two Leases are not alike.
+// TestNoExchange leaves payers as they are where the two Leases are not alike, or one of the payers is gone. It lends
+// nothing: who lends no more is given back first all the same.
 func TestNoExchange(t *testing.T) {
-	for name, change := range map[string]func(x *Accounts, ask *Ask, low, high *Charge){
-		"as they are":            func(*Accounts, *Ask, *Charge, *Charge) {},
-		"another size":           func(_ *Accounts, _ *Ask, low, _ *Charge) { low.GPUs = 4 },
-		"another rate":           func(_ *Accounts, _ *Ask, low, _ *Charge) { low.Rate = 500 },
-		"another role":           func(_ *Accounts, _ *Ask, low, _ *Charge) { low.Role = rqv1.RoleSpare },
-		"another end":            func(_ *Accounts, _ *Ask, low, _ *Charge) { low.Until = noon.Add(1) },
-		"the sponsor is not one": func(_ *Accounts, ask *Ask, _, _ *Charge) { ask.Funding = nil },
-		"it does not lend": func(x *Accounts, _ *Ask, _, _ *Charge) {
+	for name, c := range map[string]struct {
+		change func(x *Accounts, low, high *Charge)
+		want   int
+	}{
+		"as they are":     {func(*Accounts, *Charge, *Charge) {}, 1},
+		"an ancestor's":   {func(_ *Accounts, low, _ *Charge) { low.Relation = rqv1.RelationAncestor }, 1},
+		"a sibling's":     {func(_ *Accounts, low, _ *Charge) { low.Relation = rqv1.RelationSibling }, 1},
+		"both are others": {func(_ *Accounts, _, high *Charge) { high.Relation = rqv1.RelationAncestor }, 1},
+		"both are sponsors": {func(_ *Accounts, _, high *Charge) {
+			high.Relation = rqv1.RelationSponsor
+		}, 0},
+		"another size": {func(_ *Accounts, low, _ *Charge) { low.GPUs = 4 }, 0},
+		"another rate": {func(_ *Accounts, low, _ *Charge) { low.Rate = 500 }, 0},
+		"another role": {func(_ *Accounts, low, _ *Charge) { low.Role = rqv1.RoleSpare }, 0},
+		"another end":  {func(_ *Accounts, low, _ *Charge) { low.Until = noon.Add(1) }, 0},
+		"it does not lend any more": {func(x *Accounts, _, _ *Charge) {
 			x.SetBudget(of("s", "org:s", rqv1.Envelope{Name: "e", Concurrency: 8}))
-		},
-		"its window is over": func(x *Accounts, _ *Ask, _, _ *Charge) {
+		}, 1},
+		"its window is over": {func(x *Accounts, _, _ *Charge) {
 			x.SetBudget(of("s", "org:s", rqv1.Envelope{Name: "e", Concurrency: 8, Lending: lends("*"), End: after(0)}))
-		},
-		"the owner's is": func(x *Accounts, _ *Ask, _, _ *Charge) {
+		}, 1},
+		"the owner's is": {func(x *Accounts, _, _ *Charge) {
 			x.SetBudget(of("own", "org:a", rqv1.Envelope{Name: "e", Concurrency: 8, End: after(0)}))
-		},
-		"the Budget is gone": func(x *Accounts, _ *Ask, _, _ *Charge) { x.DeleteBudget("s") },
+		}, 1},
+		"the Budget is gone": {func(x *Accounts, _, _ *Charge) { x.DeleteBudget("s") }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := accountsOf(flat("own", "org:a", 8),
 				of("s", "org:s", rqv1.Envelope{Name: "e", Concurrency: 8, Lending: lends("*")}))
-			ask := Ask{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Run: "run", Funding: from("org:s")}
 			low := Charge{Payer: Key{"s", "e"}, Owner: "org:a", Run: "run", Relation: rqv1.RelationSponsor,
 				Role: rqv1.RoleActive, GPUs: 8, Rate: FullRate, Start: noon}
 			high := low
 			high.Payer, high.Relation = Key{"own", "e"}, rqv1.RelationOwn
-			change(x, &ask, &low, &high)
+			c.change(x, &low, &high)
 			x.Open("low", low)
 			x.Open("high", high)
-			want := 0
-			if name == "as they are" {
-				want = 1
-			}
-			if pairs := x.Exchanges(ask, []string{"low", "high"}, noon); len(pairs) != want {
-				t.Errorf("%v exchange payers, want %d", pairs, want)
+			if pairs := x.Exchanges([]string{"low", "high"}); len(pairs) != c.want {
+				t.Errorf("%v exchange payers, want %d", pairs, c.want)
 			}
 		})
 	}

@@ -78,10 +78,10 @@ func joined(leases []*rqv1.Lease, with *rqv1.Lease) []*rqv1.Lease {
 
 // due returns the exchanges that are due in a Run, as far as the caches hold the Leases.
 func (r *Runs) due(objects *book.Objects, now time.Time) []rank.Exchange {
-	if !slices.ContainsFunc(objects.Leases, func(l *rqv1.Lease) bool { return l.Relation() == rqv1.RelationSponsor }) {
+	if !slices.ContainsFunc(objects.Leases, func(l *rqv1.Lease) bool { return l.Relation() != rqv1.RelationOwn }) {
 		return nil // most borrow nothing, and the book need not be asked
 	}
-	pairs := r.book.Exchanges(objects.Run.UID, now)
+	pairs := r.book.Exchanges(objects.Run.UID)
 	if len(pairs) == 0 {
 		return nil
 	}

@@ -23,7 +23,7 @@ type Holding struct {
 type Step struct {
 	// Width of the Run without it, in GPUs.
 	Width int
-	// Borrowed says that a sponsor pays for some of it: such steps go first (R19).
+	// Borrowed says that others than the owner pay for some of it: such steps go first (R19).
 	Borrowed bool
 	// Loan says that it lies beyond the Run's total: such steps are given back before anybody is cut (R23).
 	Loan bool

@@ -16,6 +16,8 @@ func borrowedStories() []Story {
 		{Name: "borrowed-first-by-activation", Args: soon("1s"),
 			Play: func(s *Teller) { borrowedFirst(s, 40, (*Teller).makesRoom) }},
 		{Name: "borrowed-stays-where-own-does-not-pay", Play: borrowedStays},
+		{Name: "borrowed-first-of-the-family", Play: borrowedOfTheFamily},
+		{Name: "borrowed-first-though-lent-no-more", Play: borrowedOfWhoLendsNoMore},
 	}
 }
 
@@ -46,6 +48,37 @@ func borrowedFirst(s *Teller, total int32, narrower func(*Teller)) {
 		s.Same("the pod "+name, before[name].UID, after[name].UID)
 	}
 	s.Spent("lender")
+}
+
+// borrowedOfTheFamily has a Run of 24 GPUs be paid by its owner for 16 and by the owner's parent for 8, then grow to 40
+// on its owner's money. What the parent pays for is given back first.
+func borrowedOfTheFamily(s *Teller) {
+	s.Nodes("d0", 5)
+	s.Fund("lab", Envelope("pool", 8))
+	s.Fund("lab:team", Envelope("own", 16))
+	s.Submit("train", 24, s.By("lab:team"), InPods(8), InGroups(8), Elastic(8, 40, 8))
+	s.paidBy("train", "lab:team/own", "lab:team/own", "lab/pool")
+	s.EditBudget("lab:team", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Concurrency = 32 })
+	s.Edit("train", Desires(40))
+	s.Says("train", rqv1.RunRunning, "grew to 40 GPUs")
+	s.paidBy("train", "lab:team/own", "lab:team/own", "lab:team/own", "lab:team/own", "lab/pool")
+	s.desiresLess()
+	s.Uses("lab", rqv1.EnvelopeStatus{Name: "pool"})
+}
+
+// borrowedOfWhoLendsNoMore has a sponsor stop lending once it has lent: what it has lent comes back first all the same.
+func borrowedOfWhoLendsNoMore(s *Teller) {
+	s.Nodes("d0", 5)
+	s.Fund("team", Envelope("own", 16))
+	s.Fund("lender", Envelope("lent", 8, s.Lends(8, "team")))
+	s.Submit("train", 24, s.By("team"), InPods(8), InGroups(8), Elastic(8, 40, 8), s.From("lender"))
+	s.paidBy("train", "team/own", "team/own", "lender/lent")
+	s.EditBudget("lender", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Lending = nil })
+	s.EditBudget("team", func(b *rqv1.Budget) { b.Spec.Envelopes[0].Concurrency = 32 })
+	s.Edit("train", Desires(40))
+	s.Says("train", rqv1.RunRunning, "grew to 40 GPUs")
+	s.desiresLess()
+	s.Uses("lender", rqv1.EnvelopeStatus{Name: "lent"})
 }
 
 // desiresLess has the Run want a step less.

@@ -104,6 +104,7 @@ func outgrown(s *Teller) {
 	s.Says("first", rqv1.RunRunning, "bound 8 GPUs")
 	s.Submit("wide", 16)
 	s.Says("wide", rqv1.RunPending, "short by 8")
+	s.sized("wide", 8, 0)
 	idle := "d0-0"
 	if s.On("first-0") == idle {
 		idle = "d0-1"
@@ -130,6 +131,9 @@ func oneSpareIsOnePod(s *Teller) {
 	s.Same("what would help", []string{"Drop spares in scope (16 GPUs)", "Run fair lottery if deficit remains (48 GPUs)"},
 		r.Status.Forecast.Remedies)
 	s.Same("what its Run lacks there", int32(64), s.Run("more").Status.Refusal.DeficitGPUs)
+	s.Submit("also", 32, InGroups(32), Spares(1))
+	s.Says("also", rqv1.RunPending, "short by 40")
+	s.sized("also", 8, 8)
 	lost := s.On("spared-0")
 	domain, _, _ := strings.Cut(lost, "-")
 	spare := ""

@@ -78,9 +78,8 @@ func payersOf(run *rqv1.Run, leases []rqv1.Lease, budgets []rqv1.Budget) payerAn
 	for i := range leases {
 		a.add(&leases[i])
 	}
-	order := []rqv1.Relation{rqv1.RelationOwn, rqv1.RelationSibling, rqv1.RelationAncestor, rqv1.RelationSponsor}
 	slices.SortStableFunc(a.Payers[asked:], func(x, y payerView) int {
-		return cmp.Or(cmp.Compare(slices.Index(order, x.Relation), slices.Index(order, y.Relation)),
+		return cmp.Or(cmp.Compare(x.Relation.Step(), y.Relation.Step()),
 			cmp.Compare(len(y.Owner), len(x.Owner)), // the nearest ancestor first
 			strings.Compare(string(x.Owner), string(y.Owner)), strings.Compare(x.Budget, y.Budget),
 			strings.Compare(x.Envelope, y.Envelope))

@@ -1,6 +1,7 @@
 package v1
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -40,6 +41,12 @@ func (l *Lease) Relation() Relation {
 	}
 	return RelationSponsor
 }
+
+// steps are the kinds of payers in the order in which they pay (R2).
+var steps = []Relation{RelationOwn, RelationSibling, RelationAncestor, RelationSponsor}
+
+// Step returns where in the order in which payers are asked one of a relation stands, from 0 for the owner's own envelopes (R2).
+func (r Relation) Step() int { return slices.Index(steps, r) }
 
 // Key returns the namespace and the name of the Lease.
 func (l *Lease) Key() types.NamespacedName {

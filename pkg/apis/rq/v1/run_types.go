@@ -311,10 +311,10 @@ type RunStatus struct {
 	// width of the Run, in GPUs.
 	// +optional
 	Width *RunWidth `json:"width,omitempty"`
-	// gpusPerPod is how many GPUs each pod of a running Run has (rule R14).
+	// gpusPerPod is how many GPUs each pod has of a Run that runs, or waits with its first pod (rule R14).
 	// +optional
 	GPUsPerPod int32 `json:"gpusPerPod,omitempty"`
-	// sparesPerGroup is how many GPUs are to stand by in each group of a running Run, in whole pods (rule R14).
+	// sparesPerGroup is how many GPUs are to stand by in each group of such a Run, in whole pods (rule R14).
 	// +optional
 	SparesPerGroup int32 `json:"sparesPerGroup,omitempty"`
 	// ready is how many ranks of a running Run are ready, not counting spares. It may be some seconds old.
