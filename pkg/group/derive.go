@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -200,7 +201,7 @@ func perPodOf(members []member) (perPod int, problem string) {
 func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perPod int) {
 	group, slice := p.gpus(rqv1.AnnotationGroupGPUs, perPod, 1), int32(shape.slice()*perPod)
 	total, key := spec.Resources.TotalGPUs, topologyKey(o.Object)
-	together := key != "" && key == o.FabricLevel
+	together := key != "" && key == o.FabricLevel || shape.whole && slices.Contains(shape.within, o.FabricLevel)
 	switch {
 	case key != "" && !together:
 		p.problems = append(p.problems, fmt.Sprintf("%s asks for one domain of %s, and a group of GPUs stays within one of "+

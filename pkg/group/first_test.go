@@ -58,10 +58,10 @@ func inDomains(a, w string) string {
 // those are not what groups of GPUs stay within.
 func TestOtherDomainsThanGroupsHave(t *testing.T) {
 	const pool = "cloud.google.com/gke-nodepool"
-	another := "JobSet/llm asks for domains of " + pool + " for its Jobs, and jobtree keeps a group of GPUs within one " +
+	another := "JobSet/llm asks for exclusive domains of " + pool + ", and jobtree keeps a group of GPUs within one " +
 		"of fabric.domain: set fabricLevel to " + pool + " if its domains are others"
 	several := func(keys string) string {
-		return "JobSet/llm asks for domains of several labels for its Jobs (" + keys + "), and jobtree keeps a group of " +
+		return "JobSet/llm asks for exclusive domains of several labels (" + keys + "), and jobtree keeps a group of " +
 			"GPUs within one of fabric.domain: name that one for all of them"
 	}
 	of := func(key string) string {
@@ -113,6 +113,33 @@ func TestOneJobIsLed(t *testing.T) {
 		}
 		if of := d.Spec.Pods; !of.Late || of.First != 3 || d.Spec.Resources.TotalGPUs != 32 {
 			t.Errorf("%s: %d GPUs, and others make pods as %+v", name, d.Spec.Resources.TotalGPUs, of)
+		}
+	}
+}
+
+// TestAGroupOfALeaderWorkerSetApart lies in one domain if it is to have one for itself, where that is what groups stay
+// within, and is told where it is not.
+func TestAGroupOfALeaderWorkerSetApart(t *testing.T) {
+	for key, c := range map[string]struct {
+		together    bool
+		note, apart string
+	}{
+		"":              {},
+		"fabric.domain": {together: true},
+		"rack": {note: "LeaderWorkerSet/llm-0 asks for exclusive domains of rack, and jobtree keeps a group of GPUs within " +
+			"one of fabric.domain: set fabricLevel to rack if its domains are others", apart: "rack"},
+	} {
+		pod := podOf("llm-0", 8, "leaderworkerset.sigs.k8s.io/name", "llm", "leaderworkerset.sigs.k8s.io/group-index", "0",
+			"leaderworkerset.sigs.k8s.io/worker-index", "0", "leaderworkerset.sigs.k8s.io/size!", "2",
+			rqv1.AnnotationOwner+"!", "org:team", exclusiveGroup+"!", key)
+		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"}})
+		if d.Spec == nil {
+			t.Fatalf("%q: %s%s", key, d.Problem, d.Waits)
+		}
+		l := d.Spec.Locality
+		if is := l != nil && l.AllowCrossGroupSpread != nil && !*l.AllowCrossGroupSpread; is != c.together ||
+			d.Note != c.note || d.Exclusive != c.apart {
+			t.Errorf("%q: together: %v, %q of %q", key, is, d.Note, d.Exclusive)
 		}
 	}
 }

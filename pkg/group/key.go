@@ -60,8 +60,10 @@ type Part struct {
 
 // Kinds of groups that are no objects of the API.
 const (
-	kindPod   = "Pod"   // a pod that is in no group
-	kindGroup = "Group" // what pods say by our annotations
+	kindPod = "Pod" // a pod that is in no group
+
+	kindLeaderWorkerSet = "LeaderWorkerSet"
+	kindGroup           = "Group" // what pods say by our annotations
 )
 
 // The native kind of groups, which pods name in their spec.
@@ -94,7 +96,7 @@ type written struct {
 // kinds are what controllers write on pods, the first that applies first (R40).
 var kinds = []written{
 	{api: "scheduling.x-k8s.io", kind: "PodGroup", name: "scheduling.x-k8s.io/pod-group"},
-	{api: "leaderworkerset.x-k8s.io", kind: "LeaderWorkerSet", name: "leaderworkerset.sigs.k8s.io/name",
+	{api: "leaderworkerset.x-k8s.io", kind: kindLeaderWorkerSet, name: "leaderworkerset.sigs.k8s.io/name",
 		with: "leaderworkerset.sigs.k8s.io/group-index", size: "leaderworkerset.sigs.k8s.io/size",
 		index: "leaderworkerset.sigs.k8s.io/worker-index", always: true,
 		sizeAt: []string{"spec", "leaderWorkerTemplate", "size"}},

@@ -62,6 +62,8 @@ type replicated struct {
 const (
 	exclusiveTopology = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 	domainsSaid       = "alpha.jobset.sigs.k8s.io/node-selector"
+	// exclusiveGroup is what the controller of LeaderWorkerSets writes on the pods of a group that is to have a domain.
+	exclusiveGroup = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 )
 
 func exclusive(annotations map[string]string) bool {

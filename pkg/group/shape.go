@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Shape is how many ranks a group has, which are its pods with GPUs, and where the ranks of its parts begin.
@@ -24,6 +25,8 @@ type Shape struct {
 	apart bool
 	// within are the node labels of whose domains each copy of a part has one for itself, in order of the parts.
 	within []string
+	// whole says that it is the group as a whole that has one.
+	whole bool
 	// mixed says that pods of several parts ask for different numbers of GPUs; empty where they do not.
 	mixed string
 }
@@ -136,7 +139,20 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 	default:
 		s.Least, s.Ranks = with, with
 	}
+	if label := exclusiveOf(o, members); label != "" {
+		s.within, s.whole = []string{label}, true
+	}
 	return s, ""
+}
+
+// exclusiveOf returns the node label of whose domains a group of a LeaderWorkerSet is to have one for itself; empty where
+// it is not. Its controller writes it on the pods, of which there are none yet where one is only planned.
+func exclusiveOf(o *Observed, members []member) string {
+	if o.Key.Kind != kindLeaderWorkerSet || len(members) == 0 {
+		return ""
+	}
+	above, _, _ := unstructured.NestedString(o.Object, "metadata", "annotations", exclusiveGroup)
+	return cmp.Or(members[0].pod.Annotations[exclusiveGroup], above)
 }
 
 func missing(size, there int) string {

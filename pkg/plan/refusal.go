@@ -147,10 +147,10 @@ func OtherDomains(who string, keys []string, level string) string {
 	case !slices.ContainsFunc(keys, func(key string) bool { return key != level }):
 		return ""
 	case len(keys) > 1:
-		return fmt.Sprintf("%s asks for domains of several labels for its Jobs (%s), and jobtree keeps a group of GPUs "+
+		return fmt.Sprintf("%s asks for exclusive domains of several labels (%s), and jobtree keeps a group of GPUs "+
 			"within one of %s: name that one for all of them", who, strings.Join(keys, ", "), level)
 	}
-	return fmt.Sprintf("%s asks for domains of %s for its Jobs, and jobtree keeps a group of GPUs within one of %s: set "+
+	return fmt.Sprintf("%s asks for exclusive domains of %s, and jobtree keeps a group of GPUs within one of %s: set "+
 		"fabricLevel to %s if its domains are others", who, keys[0], level, keys[0])
 }
 
