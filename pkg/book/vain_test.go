@@ -34,8 +34,9 @@ func TestPlacesHeldInVainAreNotHeldAgainAtOnce(t *testing.T) {
 					t.Fatalf("%d GPUs are held %s after attempt %d was in vain: %s", held, w.Now.Sub(ended), again+1,
 						w.Runs["run00"].Status.Message)
 				}
-				if message := w.Runs["run00"].Status.Message; !strings.Contains(message, "in vain") {
-					t.Fatalf("it says: %s", message)
+				is := w.Runs["run00"].Status
+				if r := is.Refusal; !strings.Contains(is.Message, "in vain") || r == nil || r.Reason != "HeldInVain" {
+					t.Fatalf("it says: %s, because of %+v", is.Message, r)
 				}
 				w.Pass(gangDeadline / 2)
 			}

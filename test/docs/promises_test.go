@@ -3,6 +3,7 @@ package docs
 import (
 	"cmp"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -109,7 +110,7 @@ var promises = []promise{
 
 // TestPromises holds what people match against where it is said, where it comes from and the test that shows it.
 func TestPromises(t *testing.T) {
-	for _, p := range promises {
+	for _, p := range slices.Concat(promises, reasons) {
 		t.Run(p.words, func(t *testing.T) {
 			if !strings.Contains(read(t, "docs/"+p.page), p.words) {
 				t.Errorf("docs/%s does not say it", p.page)

@@ -37,7 +37,7 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 			view.Short(view.Number(charged.Spend)),
 			string(spec.Reason),
 			string(lease.Status.ClosureReason),
-			spec.Payer.Budget+"/"+spec.PaidByEnvelope,
+			payerOf(lease),
 			string(spec.Payer.Owner),
 			string(lease.Relation()),
 			string(spec.Owner),
@@ -46,6 +46,15 @@ func leaseTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 		))
 	}
 	return table, nil
+}
+
+// payerOf names the envelope that pays for a GPU lease, and says so of a sponsor's.
+func payerOf(lease *rqv1.Lease) string {
+	payer := lease.Spec.Payer.Budget + "/" + lease.Spec.PaidByEnvelope
+	if lease.Relation() == rqv1.RelationSponsor {
+		payer += " (sponsor)"
+	}
+	return payer
 }
 
 // endedAt is when a GPU lease closed, by the clock of whoever reads it.

@@ -85,11 +85,7 @@ func summaryTable(leases []rqv1.Lease, now time.Time) (*metav1.Table, error) {
 		if s.gpus == 0 && !s.ended.IsZero() {
 			ended = ago(s.ended, now)
 		}
-		payer := spec.Payer.Budget + "/" + spec.PaidByEnvelope
-		if spec.Payer.Relation == rqv1.RelationSponsor {
-			payer += " (sponsor)"
-		}
-		cells := []string{spec.RunRef.Name, payer, string(spec.Payer.Owner),
+		cells := []string{spec.RunRef.Name, payerOf(s.first), string(spec.Payer.Owner),
 			fmt.Sprint(s.gpus), view.Short(view.Number(s.spend)), ago(spec.Start.Time, now), ended, reasons(s.why)}
 		table.Rows = append(table.Rows, session.Row(s.first, cells[:len(columns)]...))
 	}
