@@ -21,7 +21,7 @@ func (m *member) dies() bool {
 		return false
 	}
 	e, failed := ending.Of(m.pod)
-	return failed && (e.Cause == rqv1.CauseProgram && g.startsAgain() || e.Cause == rqv1.CauseNode && g.comesBack())
+	return failed && (e.Cause == rqv1.CauseProgram && g.startsAgain() || e.Cause == rqv1.CauseNode)
 }
 
 // ends notes that the containers of a member's pod have ended. If it has been told to go it leaves its room by that:
@@ -42,10 +42,6 @@ func (m *member) lingers() bool {
 
 // startsAgain reports whether ranks of the gang that die by their program's doing are started again.
 func (g *gang) startsAgain() bool { return g.goesOn() && restart.RulesOf(&g.run.Spec).Limit > 0 }
-
-// comesBack reports whether ranks of the gang that their nodes have ended may go back there. Whether others make theirs
-// again nobody knows.
-func (g *gang) comesBack() bool { return g.goesOn() && !g.run.Spec.Theirs() }
 
 func (g *gang) goesOn() bool {
 	return g.started() && g.shape == nil && !g.opportunistic() && !g.suspended()
@@ -86,7 +82,7 @@ func (p *placement) keepAllOwn() {
 			switch {
 			case l == nil, g.forgone(index), p.cuts.takes(g, l),
 				m != nil && m.stage != unplaced && m.stage != finished:
-			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted && g.comesBack(), p.goesOnThere(g, l),
+			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted, p.goesOnThere(g, l),
 				m != nil && m.pod.UID == l.pod && m.dies():
 				p.keepOwn(g, l)
 			}

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +16,8 @@ import (
 // GPU, and nobody is told that they are left out, but for a node of a type that others have, whose devices are not
 // there. Its type stays one that people may mean.
 func TestMachinesWithoutGPUs(t *testing.T) {
-	for _, label := range []string{"gpu.flavor", corev1.LabelInstanceTypeStable} {
+	for _, label := range []string{"gpu.flavor", "nvidia.com/gpu.product", "cloud.google.com/gke-accelerator",
+		corev1.LabelInstanceTypeStable, corev1.LabelInstanceType, "eks.amazonaws.com/nodegroup", "example.com/pool"} {
 		args, err := config.Parse([]byte("flavorLabel: " + label))
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +38,7 @@ func TestMachinesWithoutGPUs(t *testing.T) {
 		machine("plain", "", 0, 0)
 		machine("arm", "", 0, 0)
 		want, types := []string{"down"}, []string{"p5.48xlarge"}
-		if label == corev1.LabelInstanceTypeStable {
+		if !strings.Contains(label, "gpu") && !strings.Contains(label, "accelerator") {
 			machine("m6i", "m6i.8xlarge", 0, 0)
 		} else {
 			machine("broken", "B200", 0, 0) // whoever gives it such a label means GPUs

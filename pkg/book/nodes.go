@@ -2,6 +2,7 @@ package book
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -66,11 +67,19 @@ func (t *nodeTable) nodeFlavor(name string) string {
 }
 
 // anyMachine reports whether a node without GPUs names a type in a label that every machine has, such as its instance
-// type, and no node of that type has any: it is no part of a GPU fleet.
+// type or node pool, and no node of that type has any: it is no part of a GPU fleet.
 func (t *nodeTable) anyMachine(name string) bool {
 	node := t.byName[name]
-	return node != nil && t.args.FlavorLabel == corev1.LabelInstanceTypeStable && t.args.GPUResource.On(node) == "" &&
+	return node != nil && !saysGPU(t.args.FlavorLabel) && t.args.GPUResource.On(node) == "" &&
 		t.fleet.Whole(t.flavorOf(node)).Largest() == 0
+}
+
+// saysGPU reports whether a label, by its key, is one for nodes with GPUs, or other accelerators, alone.
+func saysGPU(label string) bool {
+	label = strings.ToLower(label)
+	return slices.ContainsFunc([]string{"gpu", "tpu", "accelerator", "flavor"}, func(word string) bool {
+		return strings.Contains(label, word)
+	})
 }
 
 // types returns the types of GPU of the fleet, in order. A type stays one while the devices of all its nodes are away,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -138,4 +139,37 @@ func TestRanksThatComeAfterTheirSparesLieInOneDomain(t *testing.T) {
 			s.during(time.Second)
 		}
 	})
+}
+
+// A node turns a pod of a group away once, or ends it, and nothing else is idle, for which a younger Run waits. The pod
+// that its controller makes next has the place: the group goes on, and the other pod with it.
+func TestAPodThatWasTurnedAwayOnceGoesBack(t *testing.T) {
+	for _, sign := range []string{"UnexpectedAdmissionError", "NodeShutdown", "Evicted"} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 2)
+			w.setBudget("a", "org:a", 16)
+			w.setBudget("b", "org:b", 8)
+			w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+			w.rounds(6)
+			w.running("run00", "although its pods are there")
+			w.Pass(time.Hour)
+			w.submit("young", "org:b", 1, 1, 8)
+			w.rounds(3)
+			var stays types.UID
+			for i, pod := range w.PodsOf("run00") {
+				if i == 0 {
+					stays = pod.UID
+				} else {
+					w.Evict(pod.UID, sign)
+				}
+			}
+			w.rounds(12)
+			w.running("run00", "although its node is there: "+sign)
+			if w.Pods[stays] == nil {
+				w.t.Fatalf("%s: the other pod has gone as well", sign)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
 }
