@@ -188,6 +188,9 @@ func TestDerive(t *testing.T) {
 			types: []string{"B200", "H100"}, want: "8 of H100 by 8"},
 		"two types by affinity": {pods: []*corev1.Pod{attracted(podOf("p", 8, own...), "B200", "H100")},
 			types: []string{"B200", "H100"}, want: "no type of GPU is named, and the fleet has B200, H100"},
+		"a pod of a group of Koordinator's": {
+			pods: []*corev1.Pod{podOf("p", 8, "gang.scheduling.koordinator.sh/name!", "mpi")},
+			want: "Pod/p is in group mpi by annotation gang.scheduling.koordinator.sh/name of Koordinator, which jobtree does"},
 		"a pod of a group of Volcano's": {pods: []*corev1.Pod{podOf("p", 8, "volcano.sh/job-name", "mpi")},
 			want: "Pod/p is in group mpi by label volcano.sh/job-name of Volcano, which jobtree does not read: name the group"},
 		"one that names it by our words too": {pods: []*corev1.Pod{podOf("p", 8, append(group("1"),

@@ -16,6 +16,10 @@ var unserved = []struct{ key, by string }{
 	{"volcano.sh/job-name", "Volcano"},
 	{"grove.io/podgang", "Grove"},
 	{"yunikorn.apache.org/task-group-name", "YuniKorn"},
+	{"gang.scheduling.koordinator.sh/name", "Koordinator"},
+	{"pod-group-name", "KAI"},
+	{"pod-group.scheduling.sigs.k8s.io", "an older coscheduling plugin"},
+	{"pod-group.scheduling.sigs.k8s.io/name", "an older coscheduling plugin"},
 }
 
 // Unserved says that a pod which is a group of its own names another by words that are not read here; empty where it
