@@ -10,8 +10,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// Exchanges returns the pairs of open Leases of a Run that are to exchange payers: what others pay for is to be the last
-// of a Run that may become narrower, since it is given back first (R6). A Run that is about to grow further has
+// Exchanges returns the pairs of open Leases of a Run that are to exchange payers: what others pay for is to be the
+// last of a Run that may become narrower, since it is given back first (R6). A Run that is about to grow further has
 // none yet, nor has one that is cut, for which others count on who pays.
 func (b *Book) Exchanges(run types.UID) [][2]types.NamespacedName {
 	b.mu.Lock()

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that who pays first (R2) pays for the
-// first of them: the others are given back before (R6, R19). The Leases are given in order. Each is in one pair at most.
-// An exchange changes nothing of what any payer pays, nor of who lends: of two Leases only that are alike, and only where
-// each payer pays on the other's node (R3). Whether he would lend anew makes no difference.
+// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that who pays first (R2) pays for
+// the first of them: the others are given back before (R6, R19). The Leases are given in order. Each is in one pair at
+// most. An exchange changes nothing of what any payer pays, nor of who lends: of two Leases only that are alike, and
+// only where each payer pays on the other's node (R3). Whether he would lend anew makes no difference.
 func (a *Accounts) Exchanges(leases []string) [][2]string {
 	if !a.misplaced(leases) {
 		return nil

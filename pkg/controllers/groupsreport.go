@@ -70,8 +70,8 @@ func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string,
 	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
 }
 
-// firstTold returns which of the pods that wait a scheduling cycle tells why: the first with GPUs, of those that no gate
-// keeps from cycles, should there be any; -1 where none asks for GPUs.
+// firstTold returns which of the pods that wait a scheduling cycle tells why: the first with GPUs, of those that no
+// gate keeps from cycles, should there be any; -1 where none asks for GPUs.
 func (g *groups) firstTold(waiting []*corev1.Pod) int {
 	open := slices.IndexFunc(waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
 	if open >= 0 {

@@ -132,7 +132,8 @@ func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 	}
 }
 
-// TestPodsOfAGroupThatIsServedButWaits do not go on saying what was wrong: one of them, by a cycle, says what is lacking.
+// TestPodsOfAGroupThatIsServedButWaits do not go on saying what was wrong: one of them, by a cycle, says what is
+// lacking.
 func TestPodsOfAGroupThatIsServedButWaits(t *testing.T) {
 	g := newGrouped(t)
 	g.named("")

@@ -168,8 +168,9 @@ func (p podWriter) TellPods(ctx context.Context, words []lifecycle.Word) error {
 }
 
 func (p podWriter) disrupt(ctx context.Context, pod *corev1.Pod, reason, message string, phase corev1.PodPhase) error {
-	return p.condition(ctx, pod, metav1.Preconditions{UID: &pod.UID}, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue,
-		Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(p.clock.Now())}, phase)
+	return p.condition(ctx, pod, metav1.Preconditions{UID: &pod.UID}, corev1.PodCondition{
+		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
+		LastTransitionTime: metav1.NewTime(p.clock.Now())}, phase)
 }
 
 // condition gives a pod of some metadata a condition and, unless it is empty, a phase.

@@ -212,8 +212,8 @@ func (p *params) setLocality(spec *rqv1.RunSpec, o *Observed, shape *Shape, perP
 			fmt.Sprintf("and the %d GPUs of %s are not a multiple of it", total, o.Key))
 	case group > 0 && slice > 0 && len(shape.within) > 0 && group != slice:
 		value, by := p.get(rqv1.AnnotationGroupGPUs)
-		p.problem(rqv1.AnnotationGroupGPUs, by, value, fmt.Sprintf("and the Jobs of %s, which ask for domains of their own, have "+
-			"%d GPUs each", o.Key, slice))
+		p.problem(rqv1.AnnotationGroupGPUs, by, value, fmt.Sprintf("and the Jobs of %s, which ask for domains of "+
+			"their own, have %d GPUs each", o.Key, slice))
 	case group == 0 && !together && slice > 0 && (slice < total || len(shape.within) > 0):
 		group = slice
 	}

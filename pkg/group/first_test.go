@@ -144,15 +144,15 @@ func TestAGroupOfALeaderWorkerSetApart(t *testing.T) {
 	}
 }
 
-// TestJobsThatDifferInPods: where pods come once the first of their Job is bound, all Jobs have as many; a group of GPUs
-// is such a Job, whatever else is said.
+// TestJobsThatDifferInPods: where pods come once the first of their Job is bound, all Jobs have as many; a group of
+// GPUs is such a Job, whatever else is said.
 func TestJobsThatDifferInPods(t *testing.T) {
 	uneven := func(a, w string) string {
 		return strings.Replace(inDomains(a, w), "{parallelism: 2", "{parallelism: 1", 1)
 	}
 	apart := func(job, size, other, has string) string {
-		return "JobSet/llm asks for a domain of its own for Job " + job + ", of " + size + " pods with GPUs, and Job " + other +
-			" has " + has + ": give all of its Jobs as many, or leave annotation " + exclusiveTopology + " out"
+		return "JobSet/llm asks for a domain of its own for Job " + job + ", of " + size + " pods with GPUs, and Job " +
+			other + " has " + has + ": give all of its Jobs as many, or leave annotation " + exclusiveTopology + " out"
 	}
 	for name, c := range map[string]struct{ object, group, problem string }{
 		"the larger one is led":  {uneven("", "rack"), "", apart("w", "2", "a", "1")},

@@ -102,8 +102,8 @@ func (s *Shape) uneven(k Key) string {
 	}
 	is := s.parts[led]
 	other := s.parts[slices.IndexFunc(s.parts, func(p part) bool { return p.size != is.size })]
-	return fmt.Sprintf("%s asks for a domain of its own for Job %s, of %d pods with GPUs, and Job %s has %d: give all of its Jobs "+
-		"as many, or leave annotation %s out", k, is.name, is.size, other.name, other.size, exclusiveTopology)
+	return fmt.Sprintf("%s asks for a domain of its own for Job %s, of %d pods with GPUs, and Job %s has %d: give all of "+
+		"its Jobs as many, or leave annotation %s out", k, is.name, is.size, other.name, other.size, exclusiveTopology)
 }
 
 // shapeOf works out the shape of a group: by its object, by what its pods say, or else by the pods that there are. It
@@ -145,8 +145,8 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 	return s, ""
 }
 
-// exclusiveOf returns the node label of whose domains a group of a LeaderWorkerSet is to have one for itself; empty where
-// it is not. Its controller writes it on the pods, of which there are none yet where one is only planned.
+// exclusiveOf returns the node label of whose domains a group of a LeaderWorkerSet is to have one for itself; empty
+// where it is not. Its controller writes it on the pods, of which there are none yet where one is only planned.
 func exclusiveOf(o *Observed, members []member) string {
 	if o.Key.Kind != kindLeaderWorkerSet || len(members) == 0 {
 		return ""

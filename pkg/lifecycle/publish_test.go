@@ -32,8 +32,8 @@ func TestWhatIsMissingInScope(t *testing.T) {
 	}
 }
 
-// TestWhatWillBeFreeInScope: a promise of a later date counts who has come and gone by then, and what is free lies badly
-// where as much would do.
+// TestWhatWillBeFreeInScope: a promise of a later date counts who has come and gone by then, and what is free lies
+// badly where as much would do.
 func TestWhatWillBeFreeInScope(t *testing.T) {
 	refusal := &plan.Refusal{Reason: plan.InsufficientGPUs, ShortGPUs: 8}
 	for name, c := range map[string]struct {

@@ -74,9 +74,9 @@ func fresh(s *situation) bool {
 		!slices.ContainsFunc(s.roster.ranks, f.givesWay)
 }
 
-// setPodSize says how many GPUs each pod has, and what stands by in each group (R14), once a Run has pods. Of one that is
-// about to start it is said when it runs, which spares a write; of one that has none any more and is to start again, the
-// size may change.
+// setPodSize says how many GPUs each pod has, and what stands by in each group (R14), once a Run has pods. Of one that
+// is about to start it is said when it runs, which spares a write; of one that has none any more and is to start again,
+// the size may change.
 func setPodSize(next *rqv1.RunStatus, s *situation) {
 	f := s.facts
 	waits := s.phase == rqv1.RunPending && f.Refusal != nil && slices.ContainsFunc(f.Pods, active)

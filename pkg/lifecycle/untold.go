@@ -100,9 +100,10 @@ func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
 	return words
 }
 
-// NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what a
-// scheduling cycle or NotServed told them before is over. What was said for the group's Run stands until that is refused
-// for another reason: a group that is read anew with one pod more would have all of its pods come and go for autoscalers.
+// NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what
+// a scheduling cycle or NotServed told them before is over. What was said for the group's Run stands until that is
+// refused for another reason: a group that is read anew with one pod more would have all of its pods come and go for
+// autoscalers.
 func NotItsTurn(pods []*corev1.Pod) (words []Word) {
 	for _, pod := range pods {
 		is := scheduledOf(pod)

@@ -24,8 +24,8 @@ const (
 	SchedulerLease = "jobtree-scheduler"
 )
 
-// startScheduler starts the scheduler of Options and waits until it leads, or until another one does. One that takes part
-// in no election leads once it is ready.
+// startScheduler starts the scheduler of Options and waits until it leads, or until another one does. One that takes
+// part in no election leads once it is ready.
 func (c *ControlPlane) startScheduler(ctx context.Context) (err error) {
 	if !c.options.Scheduler {
 		return nil

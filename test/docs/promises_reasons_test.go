@@ -25,19 +25,24 @@ var reasons = []promise{
 	{"NoBudget", "researchers.md", refusals, "", "test/story/told_money.go#budgetLostAndFound", ""},
 	{"NoRoomWhereFunded", "researchers.md", refusals, "", "test/story/told_money.go#moneyForTwoPlaces", ""},
 	{"InsufficientGPUHours", "researchers.md", refusals, "", "test/story/told_money.go#Hours", ""},
-	{"NodesRejected", "researchers.md", refusals, "", "test/integration/hotswap_test.go#TestExclusiveDomainsAreOthers", ""},
-	{"NotYet", "researchers.md", refusals, "", "pkg/book/turned_test.go#TestARankWaitsForTheLeaseOfItsPredecessor", ""},
+	{"NodesRejected", "researchers.md", refusals, "",
+		"test/integration/hotswap_test.go#TestExclusiveDomainsAreOthers", ""},
+	{"NotYet", "researchers.md", refusals, "",
+		"pkg/book/turned_test.go#TestARankWaitsForTheLeaseOfItsPredecessor", ""},
 	{"NotCreated", "researchers.md", refusals, "", "test/integration/quota_test.go#quotaFirst", ""},
-	{"HeldInVain", "troubleshooting.md", refusals, "", "pkg/book/vain_test.go#TestPlacesHeldInVainAreNotHeldAgainAtOnce", ""},
+	{"HeldInVain", "troubleshooting.md", refusals, "",
+		"pkg/book/vain_test.go#TestPlacesHeldInVainAreNotHeldAgainAtOnce", ""},
 	{"Completed", "concepts.md", apiLeases, `= "Completed"`, "test/story/endings.go#Well", ""},
 	{"Failed", "concepts.md", apiLeases, `= "Failed"`, "test/story/told_life.go#runFails", ""},
 	{"Deleted", "concepts.md", apiLeases, `= "Deleted"`, "test/story/told_loss.go#podDeletedByHand", ""},
 	{"Unwound", "concepts.md", apiLeases, `= "Unwound"`, "pkg/book/loss_test.go#TestWhatBecomesOfLostRanks", ""},
 	{"Reclaimed", "concepts.md", apiLeases, `= "Reclaimed"`, "test/story/told_opportunistic.go#shardsGiveWay", ""},
-	{"ReclaimedQuota", "concepts.md", apiLeases, `= "ReclaimedQuota"`, "pkg/book/quota_test.go#TestShardsGiveWayInAQuota",
+	{"ReclaimedQuota", "concepts.md", apiLeases, `= "ReclaimedQuota"`,
+		"pkg/book/quota_test.go#TestShardsGiveWayInAQuota",
 		"ClosedReclaimedQuota"},
 	{"Evicted", "concepts.md", apiLeases, `= "Evicted"`, "test/story/told_evicted.go#rankEndedByItsNode", ""},
-	{"Maintenance", "concepts.md", apiLeases, `= "Maintenance"`, "test/story/told_signs.go#ranksLeaveBeforeMaintenance", ""},
+	{"Maintenance", "concepts.md", apiLeases, `= "Maintenance"`,
+		"test/story/told_signs.go#ranksLeaveBeforeMaintenance", ""},
 	{"Suspended", "concepts.md", apiLeases, `= "Suspended"`, "test/story/told_waits.go#suspendedWhileItRuns", ""},
 	{"Start", "concepts.md", apiLeases, `= "Start"`, "test/story/told_life.go#runStarts", "ReasonStart"},
 	{"Started", "operators.md", conditions, "", "test/story/sees.go#Refused", "ConditionStarted"},
@@ -50,16 +55,20 @@ var reasons = []promise{
 	{"SaveIgnored", "failures.md", conditions, "", "pkg/lifecycle/saved_test.go#TestWhatCannotBeTrueIsTold",
 		"ConditionSaveIgnored"},
 	{"Suspended", "researchers.md", conditions, "", suspended, "ConditionSuspended"},
-	{"NodesHeldBack", "troubleshooting.md", conditions, "", "test/story/told_massloss.go#heldBack", "ConditionNodesHeldBack"},
-	{"MaintenanceAhead", "failures.md", conditions, "", "test/story/told_signs.go#ahead", "ConditionMaintenanceAhead"},
+	{"NodesHeldBack", "troubleshooting.md", conditions, "",
+		"test/story/told_massloss.go#heldBack", "ConditionNodesHeldBack"},
+	{"MaintenanceAhead", "failures.md", conditions, "",
+		"test/story/told_signs.go#ahead", "ConditionMaintenanceAhead"},
 	{"DrainWaits", "troubleshooting.md", conditions, "", "test/story/told_drain.go#waits", "ConditionDrainWaits"},
 	{"PriorityClassMissing", "concepts.md", conditions, "", "test/story/told_priority.go#classesComeAndGo",
 		"ConditionPriorityClassMissing"},
-	{"Circular", "troubleshooting.md", "pkg/apis/rq/v1/budget_types.go", `= "Circular"`, "test/story/told_money.go#circleOfParents",
+	{"Circular", "troubleshooting.md", "pkg/apis/rq/v1/budget_types.go", `= "Circular"`,
+		"test/story/told_money.go#circleOfParents",
 		"ConditionCircular"},
 }
 
-// TestEveryReasonIsPromised: what the documentation names of the reasons and conditions that there are is held by a test.
+// TestEveryReasonIsPromised: what the documentation names of the reasons and conditions that there are is held by a
+// test.
 func TestEveryReasonIsPromised(t *testing.T) {
 	known := map[string]bool{}
 	for _, p := range slices.Concat(promises, reasons) {
@@ -77,7 +86,8 @@ func TestEveryReasonIsPromised(t *testing.T) {
 	}
 	found := 0
 	for file, constant := range map[string]string{
-		refusals: `\w+ Reason = "(\w+)"`, apiLeases: `\w+ (?:Closure|Lease)Reason = "(\w+)"`, conditions: `Condition\w+ = "(\w+)"`,
+		refusals: `\w+ Reason = "(\w+)"`, apiLeases: `\w+ (?:Closure|Lease)Reason = "(\w+)"`,
+		conditions:                       `Condition\w+ = "(\w+)"`,
 		"pkg/apis/rq/v1/budget_types.go": `Condition\w+ = "(\w+)"`,
 	} {
 		for _, of := range regexp.MustCompile(constant).FindAllStringSubmatch(read(t, file), -1) {

@@ -11,8 +11,8 @@ import (
 // PodUID returns the UID of the pod that a Lease is held by.
 func (l *Lease) PodUID() types.UID { return types.UID(l.Labels[LabelPodUID]) }
 
-// Index returns the rank of the pod that a Lease is held by, among its Run's active pods or among its spares. Every Lease has
-// the label.
+// Index returns the rank of the pod that a Lease is held by, among its Run's active pods or among its spares. Every
+// Lease has the label.
 func (l *Lease) Index() int {
 	index, _ := strconv.Atoi(l.Labels[LabelIndex])
 	return index
@@ -30,8 +30,8 @@ func (l *Lease) GPUs() int32 {
 	return n
 }
 
-// Relation returns what the payer of a Lease was to the Run's owner when it was opened. A Lease that does not say is of one who
-// paid for his own, or of a sponsor.
+// Relation returns what the payer of a Lease was to the Run's owner when it was opened. A Lease that does not say is of
+// one who paid for his own, or of a sponsor.
 func (l *Lease) Relation() Relation {
 	switch {
 	case l.Spec.Payer.Relation != "":
@@ -45,7 +45,8 @@ func (l *Lease) Relation() Relation {
 // steps are the kinds of payers in the order in which they pay (R2).
 var steps = []Relation{RelationOwn, RelationSibling, RelationAncestor, RelationSponsor}
 
-// Step returns where in the order in which payers are asked one of a relation stands, from 0 for the owner's own envelopes (R2).
+// Step returns where in the order in which payers are asked one of a relation stands, from 0 for the owner's own
+// envelopes (R2).
 func (r Relation) Step() int { return slices.Index(steps, r) }
 
 // Key returns the namespace and the name of the Lease.
