@@ -211,3 +211,29 @@ func BenchmarkRefreshStrangers(b *testing.B) {
 		a.Refresh(noon)
 	}
 }
+
+// BenchmarkOverdraft goes through the Leases of one Budget that holds some GPUs too many, or twice as many as it may, or
+// whose GPU-hours are spent.
+func BenchmarkOverdraft(b *testing.B) {
+	for _, open := range []int{40_000, 400_000} {
+		for kind, e := range map[string]rqv1.Envelope{
+			"few":   {Concurrency: int32(open - 100)},
+			"half":  {Concurrency: int32(open / 2)},
+			"hours": {Concurrency: int32(open), MaxGPUHours: ptr(int64(1))},
+		} {
+			b.Run(fmt.Sprintf("open=%d/%s", open, kind), func(b *testing.B) {
+				e.Name = "e"
+				a := accountsOf(of("b", "o", e))
+				for i := range open {
+					c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+					c.Start = noon.Add(-time.Duration(i*7919%open) * time.Second)
+					a.Open(fmt.Sprint("ns/", i), c)
+				}
+				for b.Loop() {
+					a.fresh.none()
+					a.Refresh(noon)
+				}
+			})
+		}
+	}
+}
