@@ -212,20 +212,18 @@ func BenchmarkRefreshStrangers(b *testing.B) {
 	}
 }
 
-// BenchmarkOverdraft goes through the Leases of one Budget that holds some GPUs too many, or twice as many as it may, or
+// BenchmarkOverdraft goes through the Leases of a Budget that holds some GPUs too many, or twice as many as it may, or
 // whose GPU-hours are spent.
 func BenchmarkOverdraft(b *testing.B) {
 	for _, open := range []int{40_000, 400_000} {
-		for kind, e := range map[string]rqv1.Envelope{
-			"few":   {Concurrency: int32(open - 100)},
-			"half":  {Concurrency: int32(open / 2)},
-			"hours": {Concurrency: int32(open), MaxGPUHours: ptr(int64(1))},
-		} {
-			b.Run(fmt.Sprintf("open=%d/%s", open, kind), func(b *testing.B) {
-				e.Name = "e"
+		few := rqv1.Envelope{Name: "few", Concurrency: int32(open - 100)}
+		half := rqv1.Envelope{Name: "half", Concurrency: int32(open / 2)}
+		spent := rqv1.Envelope{Name: "spent", Concurrency: int32(open), MaxGPUHours: ptr(int64(1))}
+		for _, e := range []rqv1.Envelope{few, half, spent} {
+			b.Run(fmt.Sprintf("open=%d/%s", open, e.Name), func(b *testing.B) {
 				a := accountsOf(of("b", "o", e))
 				for i := range open {
-					c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+					c := held(Key{"b", e.Name}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
 					c.Start = noon.Add(-time.Duration(i*7919%open) * time.Second)
 					a.Open(fmt.Sprint("ns/", i), c)
 				}

@@ -217,11 +217,12 @@ func compareEnd(x, y *rqv1.Envelope) int {
 
 // server returns a function that says whether an envelope may pay for an owner at all (R2, R4).
 func (f *family) server(e envelope) func(rqv1.Owner) bool {
-	var last rqv1.Owner // charges of one owner come together as a rule
-	var serves, asked bool
+	served := map[rqv1.Owner]bool{}
 	return func(owner rqv1.Owner) bool {
-		if !asked || owner != last {
-			last, serves, asked = owner, f.serves(e, owner), true
+		serves, asked := served[owner]
+		if !asked {
+			serves = f.serves(e, owner)
+			served[owner] = serves
 		}
 		return serves
 	}

@@ -1,10 +1,8 @@
 package budget
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -101,40 +99,44 @@ func (a *Accounts) refresh(budget string, keys []Key, now time.Time) []string {
 // OverdraftOf returns how many of a Lease's GPUs were overdraft at the last Refresh.
 func (a *Accounts) OverdraftOf(lease string) int { return a.over[lease] }
 
-// overdraw goes through the charges of a Budget from the oldest, and finds what does not fit any more.
+// overdraw finds what does not fit any more under the limits of a Budget, where the oldest charges come first.
 func (a *Accounts) overdraw(keys []Key, now time.Time) {
-	type entry struct {
-		lease string
-		Charge
+	oldest := map[Key]claim{}
+	note := func(c claim, over int, cause Cause) {
+		k := c.of.key
+		at := a.accounts[k]
+		a.over[c.lease] = over
+		at.overdrawn = append(at.overdrawn, c.lease)
+		at.over[c.holder][c.use] += over
+		o := a.overdrafts[k]
+		if first, known := oldest[k]; !known || c.compare(&first) < 0 {
+			oldest[k], o.Key, o.Cause = c, k, cause
+		}
+		o.GPUs += over
+		a.overdrafts[k] = o
 	}
-	var all []entry
-	wallets, balances := map[Key]*wallet{}, map[Key]*balance{}
-	for _, k := range keys {
-		wallets[k] = a.walletOf(k, balances, now)
-		for lease, c := range a.accounts[k].live {
-			if c.Role != rqv1.RoleBorrowed {
-				all = append(all, entry{lease, c})
+	var all claims
+	var c Charge
+	wallets, caps := make([]*wallet, len(keys)), map[Key]*balance{}
+	for i, k := range keys {
+		w, live, lease := a.walletOf(k, caps, now), a.accounts[k].live, ""
+		wallets[i], all = w, slices.Grow(all, len(live))
+		for lease, c = range live { // one variable for all: its address is taken
+			if c.Role == rqv1.RoleBorrowed {
+				continue
+			}
+			x := claim{lease, c.admitted(), c.GPUs, w, holderOf(c.Relation), useOf(c.Role)}
+			if cause := w.refuses(&c, x.limits()); cause != "" {
+				note(x, c.GPUs, cause)
+			} else {
+				all = append(all, x)
 			}
 		}
 	}
-	slices.SortFunc(all, func(x, y entry) int {
-		return cmp.Or(x.admitted().Compare(y.admitted()), strings.Compare(x.lease, y.lease))
-	})
-	for _, c := range all {
-		over, cause := wallets[c.Payer].take(&c.Charge)
-		if over == 0 {
-			continue
+	for _, c := range all.youngest(wallets) {
+		if over := c.take(); over > 0 {
+			note(c, over, CauseConcurrency)
 		}
-		at := a.accounts[c.Payer]
-		a.over[c.lease] = over
-		at.overdrawn = append(at.overdrawn, c.lease)
-		at.over[holderOf(c.Relation)][useOf(c.Role)] += over
-		o, known := a.overdrafts[c.Payer]
-		if !known {
-			o = Overdraft{Key: c.Payer, Cause: cause}
-		}
-		o.GPUs += over
-		a.overdrafts[c.Payer] = o
 	}
 }
 

@@ -9,9 +9,10 @@ import (
 
 // wallet is what an envelope still allows while its charges are gone through (R8).
 type wallet struct {
+	key      Key
 	closed   Cause      // why nothing is allowed to anybody; empty otherwise
 	balances []*balance // of the envelope first, then of the aggregate caps over it
-	lending  *balance   // what borrowers may hold
+	lent     []*balance // the same, and what borrowers may hold
 	serves   func(rqv1.Owner) bool
 	covers   func(*Charge) bool // whether it is for the envelope's flavor and selector
 }
@@ -20,8 +21,11 @@ type wallet struct {
 // spent.
 type balance struct {
 	left  int // GPUs
+	asked int // by how many that are gone through
 	spent bool
 }
+
+func (b *balance) exceeded() bool { return b.asked > b.left }
 
 // unbounded is more GPUs than there can be.
 const unbounded = 1 << 40
@@ -39,11 +43,12 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*balance, now time.Time) *wallet
 	e, ok := a.find(k)
 	switch {
 	case !ok:
-		return &wallet{closed: CauseRemoved}
+		return &wallet{key: k, closed: CauseRemoved}
 	case !open(e.Envelope, now):
-		return &wallet{closed: CauseWindow}
+		return &wallet{key: k, closed: CauseWindow}
 	}
-	w := &wallet{lending: &balance{left: unbounded}, serves: a.related().server(e),
+	lending := &balance{left: unbounded}
+	w := &wallet{key: k, serves: a.related().server(e),
 		covers: func(c *Charge) bool { return a.nodes.covered(e, c) }}
 	w.balances = append(w.balances, newBalance(int(e.Concurrency), e.MaxGPUHours, a.spentOn(k, now)))
 	if l := e.Lending; l != nil {
@@ -51,7 +56,7 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*balance, now time.Time) *wallet
 		if l.MaxConcurrency != nil {
 			most = int(*l.MaxConcurrency)
 		}
-		w.lending = newBalance(most, l.MaxGPUHours, a.spentOn(k, now, holderBorrower))
+		lending = newBalance(most, l.MaxGPUHours, a.spentOn(k, now, holderBorrower))
 	}
 	spec := &a.budgets[k.Budget].Spec
 	for i := range spec.AggregateCaps {
@@ -59,6 +64,7 @@ func (a *Accounts) walletOf(k Key, caps map[Key]*balance, now time.Time) *wallet
 			w.balances = append(w.balances, a.capBalance(Key{k.Budget, c.Name}, c, caps, now))
 		}
 	}
+	w.lent = append(slices.Clone(w.balances), lending)
 	return w
 }
 
@@ -77,33 +83,19 @@ func (a *Accounts) capBalance(key Key, c *rqv1.AggregateCap, caps map[Key]*balan
 	return caps[key]
 }
 
-// take lets a charge have what is left under every limit over it, and returns how much of it is overdraft, and why: the
-// strongest cause.
-func (w *wallet) take(c *Charge) (over int, cause Cause) {
-	if w.closed != "" {
-		return c.GPUs, w.closed
+// refuses says why nothing is allowed to a charge, however old it is; empty when some may be.
+func (w *wallet) refuses(c *Charge, limits []*balance) Cause {
+	switch {
+	case w.closed != "":
+		return w.closed
+	case !w.serves(c.Owner):
+		return CauseWithdrawn
+	case !w.covers(c):
+		return CauseReach
+	case slices.ContainsFunc(limits, func(b *balance) bool { return b.spent }):
+		return CauseHours
 	}
-	if !w.serves(c.Owner) {
-		return c.GPUs, CauseWithdrawn
-	}
-	if !w.covers(c) {
-		return c.GPUs, CauseReach
-	}
-	balances := w.balances
-	if holderOf(c.Relation) == holderBorrower {
-		balances = append(slices.Clone(balances), w.lending)
-	}
-	allowed, cause := c.GPUs, CauseConcurrency
-	for _, p := range balances {
-		allowed = min(allowed, p.left)
-		if p.spent {
-			cause = CauseHours
-		}
-	}
-	for _, p := range balances {
-		p.left -= allowed
-	}
-	return c.GPUs - allowed, cause
+	return ""
 }
 
 func (a *Accounts) spentOn(k Key, now time.Time, which ...holder) Spend {
