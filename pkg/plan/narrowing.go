@@ -116,8 +116,8 @@ func (n *Narrowing) giveUp(width int) []Placed {
 	return n.Placed[before:beyond]
 }
 
-// reaches returns whether the room of a pod is of any use to some that are missing: those of groups that lie in a domain
-// already go nowhere else.
+// reaches returns whether the room of a pod is of any use to some that are missing: those of groups that lie in a
+// domain already go nowhere else.
 func (n *Narrowing) reaches(missing []Missing) func(Placed) bool {
 	domains, free := map[string]bool{}, false
 	for i := range missing {

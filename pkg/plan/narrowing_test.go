@@ -138,8 +138,8 @@ func TestFromWhichWidthAPodTakesPart(t *testing.T) {
 	})
 }
 
-// BenchmarkNarrower looks for the width of a Run of 6,000 pods that lost its first one: in groups of 8, where the others
-// of its group are, and where all nodes of their domain or of the fleet are excluded.
+// BenchmarkNarrower looks for the width of a Run of 6,000 pods that lost its first one: in groups of 8, where the
+// others of its group are, and where all nodes of their domain or of the fleet are excluded.
 func BenchmarkNarrower(b *testing.B) {
 	for _, kind := range []string{"groups", "hopeless groups", "hopeless"} {
 		b.Run(kind, func(b *testing.B) {

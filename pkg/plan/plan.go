@@ -212,8 +212,8 @@ func (a *Attempt) Fits(fleet *topology.Fleet) bool {
 	if !a.Paid() {
 		return false
 	}
-	placement, short := fleet.Pack(a.request)
-	return short == nil && a.assign(placement) != nil
+	placement, fits := fleet.Place(a.request)
+	return fits && a.assign(placement) != nil
 }
 
 // Place places the gang, or says why it cannot.

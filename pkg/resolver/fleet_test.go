@@ -30,8 +30,8 @@ func (f *fleet) Hold(holds []Holding) {
 }
 
 func (f *fleet) Fits() bool {
-	_, short := f.Pack(f.request)
-	return short == nil
+	_, fits := f.Place(f.request)
+	return fits
 }
 
 // fleet makes the state's nodes into a fleet of three domains.

@@ -105,31 +105,93 @@ func (t *simulation) cutUntilFits(order []int) int {
 // being cut, and last what is on loan. The last ticket is needed, for without it the Run did not fit. When a ticket
 // stays, the spares and steps of its Run go with it; when it is taken back they are cuts of their own again.
 func (t *simulation) putBackUnneeded(drawn []int) {
-	for i, p := range drawn {
-		if i < len(drawn)-1 {
-			t.putBack(p)
-		}
+	if len(drawn) > 0 {
+		t.putBackEach(drawn[:len(drawn)-1], false)
 	}
-	t.putBackSteps(rqv1.CutShrink)
+	t.putBackEach(t.stepsToPutBack(rqv1.CutShrink), true)
+	var spares []int
 	for p, unit := range t.units {
 		if unit.action == rqv1.CutDropSpare && t.chosen.has(p) && !t.endsAll(unit.candidate) {
-			t.putBack(p)
+			spares = append(spares, p)
 		}
 	}
-	t.putBackSteps(rqv1.CutReturn)
+	t.putBackEach(spares, false)
+	t.putBackEach(t.stepsToPutBack(rqv1.CutReturn), true)
 }
 
-// putBackSteps widens Runs again, a step for each that was given up by an action. A Run gets its last step back first,
-// so that its width has no holes; once that one is needed, so are those before it.
-func (t *simulation) putBackSteps(action rqv1.CutAction) {
-	needed := make([]bool, len(t.candidates))
+// stepsToPutBack lists the steps that were given up by an action so that Runs are widened in turn, each from its last
+// step on: its width has no holes.
+func (t *simulation) stepsToPutBack(action rqv1.CutAction) []int {
+	var order []int
+	next := map[int][]int{}
 	for _, unit := range t.units {
-		if unit.action == action && !needed[unit.candidate] && !t.endsAll(unit.candidate) {
-			last, ok := t.lastStep(unit.candidate)
-			ok = ok && t.units[last].action == action
-			needed[unit.candidate] = !ok || !t.putBack(last)
+		if unit.action != action || t.endsAll(unit.candidate) {
+			continue
+		}
+		steps, known := next[unit.candidate]
+		if !known {
+			steps = t.lastSteps(unit.candidate, action)
+		}
+		if len(steps) > 0 {
+			order, steps = append(order, steps[0]), steps[1:]
+		}
+		next[unit.candidate] = steps
+	}
+	return order
+}
+
+// lastSteps lists the last steps that a candidate gave up, as far as it was by an action, the last first.
+func (t *simulation) lastSteps(candidate int, action rqv1.CutAction) []int {
+	var out []int
+	for _, p := range slices.Backward(t.of[candidate]) {
+		if _, step := t.goesWith[p]; !step || !t.chosen.has(p) {
+			continue
+		}
+		if t.units[p].action != action {
+			break
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// putBackEach takes units back one after the other, but those without which the Run would not fit then. Of steps, those
+// of the same Run that come after one that is needed are needed as well. What does not fit without many does not fit
+// without more, so those that are not needed are found with few questions.
+func (t *simulation) putBackEach(order []int, steps bool) {
+	for len(order) > 0 {
+		n := t.unneeded(order)
+		t.chosen.remove(order[:n]...)
+		if n == len(order) {
+			return
+		}
+		needed := t.units[order[n]].candidate
+		order = order[n+1:]
+		if steps {
+			order = slices.DeleteFunc(slices.Clone(order), func(p int) bool { return t.units[p].candidate == needed })
 		}
 	}
+}
+
+// unneeded returns without how many of the first units the Run fits.
+func (t *simulation) unneeded(order []int) int {
+	without := func(n int) bool {
+		before := t.chosen
+		t.chosen = slices.Clone(before)
+		t.chosen.remove(order[:n]...)
+		fits := t.fits()
+		t.chosen = before
+		return fits
+	}
+	n := 0
+	for fits := 0; n < len(order); fits++ {
+		more := min(n+1<<(fits/2), len(order)) // often there are few between two that are needed
+		if !without(more) {
+			return n + sort.Search(more-n-1, func(i int) bool { return !without(n + i + 1) })
+		}
+		n = more
+	}
+	return n
 }
 
 // lastStep is the last step that a candidate gave up and has not got back, if there is one.

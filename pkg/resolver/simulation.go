@@ -166,7 +166,12 @@ type set []uint64
 func newSet(n int) set { return make(set, (n+63)/64) }
 
 func (s set) has(p int) bool { return s[p/64]>>(p%64)&1 == 1 }
-func (s set) remove(p int)   { s[p/64] &^= 1 << (p % 64) }
+
+func (s set) remove(units ...int) {
+	for _, p := range units {
+		s[p/64] &^= 1 << (p % 64)
+	}
+}
 
 func (s set) add(units ...int) {
 	for _, p := range units {

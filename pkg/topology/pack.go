@@ -11,29 +11,52 @@ import "time"
 //
 // Nodes that pods would have to leave before an outage are used where there is no other way.
 func (f *Fleet) Pack(r Request) (Placement, *Shortfall) {
-	if r.pods() == 0 {
-		return Placement{}, nil
+	placement, fits := f.Place(r)
+	if fits {
+		return placement, nil
 	}
-	placement, short := f.packBut(r, 0)
-	if short != nil && f.anyAhead(&r) {
-		return f.packBut(r, r.Leaves)
+	leaves := time.Duration(0)
+	if f.anyAhead(&r) {
+		leaves = r.Leaves
 	}
-	return placement, short
-}
-
-// packBut packs on nodes without an outage while the pods are there, but for what they leave in time.
-func (f *Fleet) packBut(r Request, leaves time.Duration) (Placement, *Shortfall) {
 	s := f.flavors[r.Flavor].within(r.Within)
 	if s == nil {
 		return Placement{}, f.unknownFlavor(&r)
 	}
-	r.fleet, r.asks = f, f.numbered(r.Beside)
-	r.Excluded = f.shutOut(&r, leaves)
+	f.prepare(&r, leaves)
+	return Placement{}, f.shortfall(&r, s, f.layOut(&r, s))
+}
+
+// Place is Pack for who does not want to know why there is no place.
+func (f *Fleet) Place(r Request) (Placement, bool) {
+	if r.pods() == 0 {
+		return Placement{}, true
+	}
+	placement, fits := f.placeBut(r, 0)
+	if !fits && f.anyAhead(&r) {
+		return f.placeBut(r, r.Leaves)
+	}
+	return placement, fits
+}
+
+// placeBut places on nodes without an outage while the pods are there, but for what they leave in time.
+func (f *Fleet) placeBut(r Request, leaves time.Duration) (Placement, bool) {
+	s := f.flavors[r.Flavor].within(r.Within)
+	if s == nil {
+		return Placement{}, false
+	}
+	f.prepare(&r, leaves)
 	p := f.layOut(&r, s)
 	if best := p.solve(); best != nil {
-		return f.slotsOf(&r, p, best), nil
+		return f.slotsOf(&r, p, best), true
 	}
-	return Placement{}, f.shortfall(&r, s, p)
+	return Placement{}, false
+}
+
+// prepare has a request know what it asks of the fleet.
+func (f *Fleet) prepare(r *Request, leaves time.Duration) {
+	r.fleet, r.asks = f, f.numbered(r.Beside)
+	r.Excluded = f.shutOut(r, leaves)
 }
 
 // solution is how many pods go to each bin, and how many pieces of each size to each candidate.
@@ -44,7 +67,7 @@ type solution struct {
 
 // solve returns nil when nothing was found.
 func (p *problem) solve() *solution {
-	if p.lost {
+	if p.lost || p.tooFew() {
 		return nil
 	}
 	d := newDraft(p)
@@ -54,4 +77,16 @@ func (p *problem) solve() *solution {
 	}
 	d.undo(0)
 	return newSearch(d, best).run()
+}
+
+// tooFew reports whether all candidates together have too little room.
+func (p *problem) tooFew() bool {
+	left := 0
+	for i, size := range p.sizes {
+		left += size * p.counts[i]
+	}
+	for i := range p.candidates {
+		left -= p.candidates[i].pods - p.candidates[i].must
+	}
+	return left > 0
 }
