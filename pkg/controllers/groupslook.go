@@ -45,6 +45,10 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		g.forget(key)
 		return 0, nil
 	}
+	waiting, err = g.asMade(ctx, key, waiting)
+	if err != nil {
+		return 0, err
+	}
 	all := waiting
 	waiting, misfits := g.misfits(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
@@ -34,14 +35,16 @@ type groupReader struct {
 	allowed    *allowed
 	// deadline is for how long places are kept for pods that others are to make.
 	deadline time.Duration
+	// antiAffinity says that pods may keep those of other namespaces away, whoever made them.
+	antiAffinity bool
 }
 
 func newGroupReader(o *Options) groupReader {
 	return groupReader{client: o.Client, kube: o.Kube, types: o.Book.Flavors,
 		namespaces: o.Shared.Core().V1().Namespaces().Lister(),
-		deadline:   o.Args.GangDeadline.Duration,
-		allowed:    &allowed{clock: o.Clock, known: map[allowance]answer{}},
-		rules:      group.RulesOf(o.Args)}
+		deadline:   o.Args.GangDeadline.Duration, antiAffinity: o.Args.ForeignAntiAffinity == config.AntiAffinityAllow,
+		allowed: &allowed{clock: o.Clock, known: map[allowance]answer{}},
+		rules:   group.RulesOf(o.Args)}
 }
 
 // mostAbove is how many objects one above the other are read.

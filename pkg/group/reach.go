@@ -5,12 +5,14 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// writtenByControllers are labels that the controllers of groups write on all pods that they make: a rule about those
-// that carry one concerns their kind alone. JobSet and LeaderWorkerSet write such rules for exclusive placement.
-var writtenByControllers = []string{"jobset.sigs.k8s.io/job-key", "leaderworkerset.sigs.k8s.io/group-key"}
+// labelJobKey is what JobSet writes on a Job and its pods, one value for each Job. For exclusive placement it has a pod
+// of the Job keep those of all other Jobs of JobSets away, in any namespace. LeaderWorkerSet's rules for that stay in
+// the pods' own.
+const labelJobKey = "jobset.sigs.k8s.io/job-key"
 
 // ReachesOthers says that a pod requires pods of other namespaces to keep away from where it runs; empty where it does
 // not. Whoever could would close a whole domain to everybody with one GPU, and no cut opens it again.
@@ -18,15 +20,41 @@ func ReachesOthers(pod *corev1.Pod) string {
 	return reached(pod, func(*corev1.PodAffinityTerm) bool { return false })
 }
 
-// ReachesOut is ReachesOthers for pods that no Run made: rules that their controller writes, for what it makes itself,
-// are let through.
-func ReachesOut(pod *corev1.Pod) string {
-	made := metav1.GetControllerOf(pod) != nil
-	why := reached(pod, func(term *corev1.PodAffinityTerm) bool { return made && ofTheirKind(pod, term) })
+// ReachesOut is ReachesOthers for pods that no Run made: rules that JobSet writes, for pods of its kind, are let
+// through. Whether a JobSet has made a pod is to be read: ExclusiveJob.
+func ReachesOut(pod *corev1.Pod) string { return reachesOut(pod, excludes) }
+
+// ReachesOutOfNoJobSet is ReachesOut for pods that no JobSet has made.
+func ReachesOutOfNoJobSet(pod *corev1.Pod) string {
+	return reachesOut(pod, func(*corev1.Pod, *corev1.PodAffinityTerm) bool { return false })
+}
+
+func reachesOut(pod *corev1.Pod, but func(*corev1.Pod, *corev1.PodAffinityTerm) bool) string {
+	why := reached(pod, func(term *corev1.PodAffinityTerm) bool { return but(pod, term) })
 	if why == "" {
 		return ""
 	}
 	return why + ", or ask an administrator for foreignAntiAffinity: Allow in the scheduler's configuration"
+}
+
+// ExclusiveJob returns the Job that is to be one of a JobSet, with JobKey as the pod has it, for rules of the pod to be
+// let through; nil where none depends on it.
+func ExclusiveJob(pod *corev1.Pod) *metav1.OwnerReference {
+	for _, term := range requiredApart(pod) {
+		if reaches(pod, &term) && excludes(pod, &term) {
+			return metav1.GetControllerOfNoCopy(pod)
+		}
+	}
+	return nil
+}
+
+// JobKey returns what JobSet writes on an object for all pods of a Job.
+func JobKey(object metav1.Object) string { return object.GetLabels()[labelJobKey] }
+
+// IsJobSet reports whether a reference is to a JobSet.
+func IsJobSet(by *metav1.OwnerReference) bool {
+	of := MadeFor("", by)
+	return of.API == "jobset.x-k8s.io" && of.Kind == "JobSet"
 }
 
 // reached says of a pod by which of its rules it does so, but for some.
@@ -48,23 +76,30 @@ func requiredApart(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return nil
 }
 
+// SameApart reports whether two pods require the same pods to keep away from where they run.
+func SameApart(a, b *corev1.Pod) bool {
+	return equality.Semantic.DeepEqual(requiredApart(a), requiredApart(b))
+}
+
 func reaches(pod *corev1.Pod, term *corev1.PodAffinityTerm) bool {
 	return term.NamespaceSelector != nil ||
 		slices.ContainsFunc(term.Namespaces, func(space string) bool { return space != pod.Namespace })
 }
 
-// ofTheirKind reports whether a rule is about pods that carry a label which controllers write, and that the pod carries
-// itself.
-func ofTheirKind(pod *corev1.Pod, term *corev1.PodAffinityTerm) bool {
-	if term.LabelSelector == nil {
+// excludes reports whether a rule of a pod that a Job made has the form that JobSet writes: it is about the pods of all
+// other Jobs of JobSets, or some of them, and not about certain ones.
+func excludes(pod *corev1.Pod, term *corev1.PodAffinityTerm) bool {
+	by, key := metav1.GetControllerOfNoCopy(pod), JobKey(pod)
+	if by == nil || key == "" || term.LabelSelector == nil {
 		return false
 	}
-	return slices.ContainsFunc(writtenByControllers, func(label string) bool {
-		_, carries := pod.Labels[label]
-		_, named := term.LabelSelector.MatchLabels[label]
-		return carries && (named || slices.ContainsFunc(term.LabelSelector.MatchExpressions,
-			func(r metav1.LabelSelectorRequirement) bool {
-				return r.Key == label && (r.Operator == metav1.LabelSelectorOpExists || r.Operator == metav1.LabelSelectorOpIn)
-			}))
-	})
+	of := MadeFor("", by)
+	says := func(operator metav1.LabelSelectorOperator, is func(values []string) bool) bool {
+		return slices.ContainsFunc(term.LabelSelector.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool {
+			return r.Key == labelJobKey && r.Operator == operator && is(r.Values)
+		})
+	}
+	return of.API == "batch" && of.Kind == "Job" &&
+		says(metav1.LabelSelectorOpExists, func([]string) bool { return true }) &&
+		says(metav1.LabelSelectorOpNotIn, func(values []string) bool { return slices.Equal(values, []string{key}) })
 }
