@@ -68,10 +68,10 @@ func (t *nodeTable) anyContradicts(g *gang) string {
 }
 
 // keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty
-// where it would not.
+// where it would not, and for who takes the place of one of a gang that was let in with the same rules.
 func (t *nodeTable) keepsAway(m *member) string {
 	switch {
-	case m.standIn || m.gang.run == nil:
+	case m.standIn || m.gang.run == nil || m.gang.started() && m.saysWhatRuns():
 		return ""
 	case !m.gang.run.Spec.Theirs():
 		return group.ReachesOthers(m.pod)
@@ -79,6 +79,20 @@ func (t *nodeTable) keepsAway(m *member) string {
 		return ""
 	}
 	return group.ReachesOut(m.pod)
+}
+
+// saysWhatRuns reports whether a pod of a gang keeps away the same pods as its others that have places: those of a Run
+// do, by its template, which never changes, and others are compared.
+func (m *member) saysWhatRuns() bool {
+	if !m.gang.run.Spec.Theirs() {
+		return true
+	}
+	for other := range m.gang.all() {
+		if other != m && other.holds() && group.SameApart(other.pod, m.pod) {
+			return true
+		}
+	}
+	return false
 }
 
 // seeAdmission is where to look for what a Run's own words do not say.
