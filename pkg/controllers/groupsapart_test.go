@@ -52,7 +52,8 @@ func apart(name string) *corev1.Pod {
 }
 
 const (
-	jobOfASet = `{apiVersion: batch/v1, kind: Job, metadata: {name: j, uid: u-j, labels: {jobset.sigs.k8s.io/job-key: key-of-j},
+	jobOfASet = `{apiVersion: batch/v1, kind: Job, metadata: {name: j, uid: u-j,
+labels: {jobset.sigs.k8s.io/job-key: key-of-j},
 ownerReferences: [{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, name: s, uid: u-s, controller: true}]}}`
 	setOfTheJob = `{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: s, uid: u-s}}`
 )

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // kept are the labels and annotations of Kueue's that jobtree reads too.
@@ -107,23 +108,10 @@ func (t *translation) replace(o *unstructured.Unstructured, key, value string, s
 }
 
 // deadlines tells of Jobs whose time runs while they wait: Kueue suspends those that wait, and theirs does not.
-func (t *translation) deadlines(o *unstructured.Unstructured, in map[string]any, path string) {
-	for _, key := range slices.Sorted(maps.Keys(in)) {
-		switch value := in[key].(type) {
-		case map[string]any:
-			t.deadlines(o, value, path+key+".")
-		case []any:
-			for i, item := range value {
-				if m, isMap := item.(map[string]any); isMap {
-					t.deadlines(o, m, path+key+"["+strconv.Itoa(i)+"].")
-				}
-			}
-		case int64:
-			if _, makesPods := in["template"]; makesPods && key == "activeDeadlineSeconds" {
-				t.note(o, "%s%s: %d runs out while its pods wait, too, which it does not under Kueue: leave it out, and say how "+
-					"long it may run by annotation %s", path, key, value, rqv1.AnnotationMaxDuration)
-			}
-		}
+func (t *translation) deadlines(o *unstructured.Unstructured) {
+	for _, d := range group.Deadlines(o.Object) {
+		t.note(o, "%s: %d runs out while its pods wait, too, which it does not under Kueue: leave it out, and say how "+
+			"long it may run by annotation %s", d.Path, d.Seconds, rqv1.AnnotationMaxDuration)
 	}
 }
 

@@ -127,7 +127,7 @@ func (t *translation) workload(o *unstructured.Unstructured, queue string) error
 		unstructured.RemoveNestedField(o.Object, strings.Split(path, ".")...)
 		t.note(o, "%s: true is left out: it is for Kueue to end, and here the pods themselves wait for their places", path)
 	}
-	t.deadlines(o, o.Object, "")
+	t.deadlines(o)
 	t.templates(o)
 	t.alone(o)
 	return nil

@@ -148,11 +148,8 @@ func (p *planner) ask(ctx context.Context, c client.Client, o *group.Observed, o
 		q.unread = append(q.unread, unasked)
 	}
 	for _, object := range objects {
-		if path := group.Suspended(object); path != "" && slices.ContainsFunc(o.Above, func(s group.Said) bool {
-			return s.By == group.NameOf(object)
-		}) {
-			q.notes = append(q.notes, fmt.Sprintf("%s makes no pods while %s is true: asked about as if it were not",
-				group.NameOf(object), path))
+		if slices.ContainsFunc(o.Above, func(s group.Said) bool { return s.By == group.NameOf(object) }) {
+			q.notes = append(q.notes, notesOn(object)...)
 		}
 	}
 	// what is planned is where these pods would fit, which their template says
@@ -160,6 +157,20 @@ func (p *planner) ask(ctx context.Context, c client.Client, o *group.Observed, o
 	run.Spec.Template = templateLike(model)
 	q.run, q.like = run, likeness(o, run)
 	return q, "", nil
+}
+
+// notesOn says what an object that would make pods says of when, which is not asked about.
+func notesOn(object map[string]any) (notes []string) {
+	if path := group.Suspended(object); path != "" {
+		notes = append(notes, fmt.Sprintf("%s makes no pods while %s is true: asked about as if it were not",
+			group.NameOf(object), path))
+	}
+	for _, d := range group.Deadlines(object) {
+		notes = append(notes, fmt.Sprintf("%s: %d of %s counts while its pods wait, too, and ends what has never run: leave "+
+			"it out, and say how long it may run by annotation %s", d.Path, d.Seconds, group.NameOf(object),
+			rqv1.AnnotationMaxDuration))
+	}
+	return notes
 }
 
 // likeness is what groups have in common that differ by their numbers alone.
