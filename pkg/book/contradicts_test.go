@@ -178,3 +178,50 @@ func TestAReplacementInAGroupThatRunsIsLetIn(t *testing.T) {
 		}
 	})
 }
+
+// What is said of GPUs holds for every resource that is counted, whatever it is called: other numbers than are paid
+// for, and another of the resources beside the one that is paid for.
+func TestWhatIsPaidForIsEveryResourceThatIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		asks string
+		most int64
+		says string
+	}{
+		"more of it":        {google, 8, "a request for 8 GPUs, and the Run pays for 4 a pod"},
+		"none of it":        {google, 0, "a request for 0 GPUs, and the Run pays for 4 a pod"},
+		"another beside it": {nvidia, 1, "request nvidia.com/gpu"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				counting(w)
+				w.offering("t0", "d0", chips, tpuNode(8))
+				w.offering("g0", "d0", flavor, gpuNode(8))
+				w.payForChips("org:a", 64)
+				w.Admits = func(pod *corev1.Pod) {
+					if strings.HasPrefix(pod.Name, "run00") {
+						asksOf(&pod.Spec.Containers[0], c.asks, c.most)
+					}
+				}
+				w.submitWithSpares("run00", "org:a", 1, 2, 4, 0, ungrouped, func(s *rqv1.RunSpec) {
+					s.Resources.GPUType = chips
+				})
+				for range 8 {
+					w.round()
+				}
+				for _, pod := range w.Pods {
+					if pod.Spec.NodeName != "" && strings.HasPrefix(pod.Name, "run00") {
+						w.t.Fatalf("%s is bound: %s", pod.Name, w.describe("run00"))
+					}
+				}
+				if told := w.Runs["run00"].Status.Message; !strings.Contains(told, c.says) {
+					w.t.Fatalf("it says %q, and holds %d", told, w.heldGPUs())
+				}
+				for _, lease := range w.Leases {
+					if !lease.Status.Closed {
+						w.t.Fatalf("Lease %s is open", lease.Name)
+					}
+				}
+			})
+		})
+	}
+}
