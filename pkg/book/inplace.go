@@ -1,7 +1,6 @@
 package book
 
 import (
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -73,10 +72,14 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 
 // keepAllOwn does so for all ranks of gangs that run, as the ledger and their pods tell.
 func (p *placement) keepAllOwn() {
-	for _, g := range slices.SortedFunc(maps.Keys(p.roster.living), byAge) { // of two who had one place the older has it
-		if !g.goesOn() {
-			continue
+	var all []*gang
+	for g := range p.roster.living { // some of which may have no Run any more
+		if g.goesOn() {
+			all = append(all, g)
 		}
+	}
+	slices.SortFunc(all, byAge) // of two who had one place the older has it
+	for _, g := range all {
 		for index := range g.demand.Pods() {
 			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
 			switch {
