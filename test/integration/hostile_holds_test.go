@@ -18,7 +18,7 @@ import (
 // Run starts.
 func harmlessAttempts() []attempt {
 	return slices.Concat(attemptsToStay(), attemptsToStop(), attemptsToFlood(), attemptsToTake(), attemptsWithoutPayer(),
-		attemptsByNames())
+		attemptsByNames(), attemptsOnForeign(), attemptsOnOthers())
 }
 
 const (
@@ -78,7 +78,7 @@ func attemptsToStay() []attempt {
 			}, harmless: "its pods are gone", after: podsGone("evil")},
 		{by: "tenant", try: "filling a Run that runs until its status cannot be stored",
 			how: all(begun(specs("{runtime: {maxDuration: 15s}, template: {spec: {containers: [{name: a, image: b}], "+
-				"hostAliases: [{ip: 10.0.0.1, hostnames: ["+longNames(15000)+"]}]}}}")), fills("evil")),
+				"hostAliases: [{ip: 10.0.0.1, hostnames: ["+longNames(15000)+"]}]}}}")), fills(evil)),
 			harmless: "its pods have ended when its time is over", after: podsEnded("evil")},
 		{by: "tenant", try: "creating a Run again while its pods end",
 			how: all(begun(specs("{template: "+strings.Replace(lingers, "1h", "2s", 1)+"}")), deletes(evil),

@@ -161,6 +161,13 @@ func attemptsOnTemplates() []attempt {
 	add("GPUs for a sidecar", "{spec: {initContainers: [{name: a, image: b, restartPolicy: Always, resources: "+
 		"{requests: {nvidia.com/gpu: 8}}}]}}",
 		"spec.template.spec.initContainers", "may not ask for nvidia.com/gpu; put it in the limits of containers")
+	const away = "{spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: " +
+		"[{topologyKey: fabric.domain, labelSelector: {}, %s}]}}}}"
+	for _, c := range [][2]string{{"those of all namespaces", "namespaceSelector: {}"},
+		{"those of the scheduler's namespace", "namespaces: [jobtree-system]"}} {
+		add("pods that keep others away, "+c[0], fmt.Sprintf(away, c[1]),
+			"spec.template.spec.affinity.podAntiAffinity may not require pods of other namespaces to keep away")
+	}
 	const whole = "must give nvidia.com/gpu in limits, as a whole number up to 9999; in requests it may only " +
 		"repeat the limit"
 	add("GPUs in requests alone", gpus("{requests: {nvidia.com/gpu: 8}}"), "spec.template.spec.containers", whole)

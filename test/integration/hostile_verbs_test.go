@@ -250,8 +250,8 @@ func longNames(n int) string {
 	return strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("a", 60)+`",`, n), ",")
 }
 
-// fills adds labels to a Run until the API server takes no more.
-func fills(run string) how {
+// fills adds labels to an object until the API server takes no more.
+func fills(what string) how {
 	return func(h *hostile, as client.Client) error {
 		added, prefix := 0, strings.Repeat("a", 200)+"/"
 		for n := 1000; n > 0; {
@@ -263,13 +263,13 @@ func fills(run string) how {
 			if err != nil {
 				return err
 			}
-			err = patches("rq.davidlangworthy.io/v1/Run $NS "+run, string(text))(h, as)
+			err = patches(what, string(text))(h, as)
 			switch {
 			case err == nil:
 				added += n
-			case strings.Contains(err.Error(), "too large") && n == 1 && prefix != "":
+			case full(err) && n == 1 && prefix != "":
 				n, prefix = 100, "" // what little room there still is
-			case strings.Contains(err.Error(), "too large"):
+			case full(err):
 				n /= 2
 			case apierrors.IsTimeout(err): // the API server is slow with so large an object
 			default:
@@ -277,10 +277,15 @@ func fills(run string) how {
 			}
 		}
 		if added == 0 {
-			return errors.New("the Run was full already")
+			return errors.New(what + " was full already")
 		}
 		return nil
 	}
+}
+
+// full reports whether an object takes no more: the store does not, or, for a pod, the policy that leaves room.
+func full(err error) bool {
+	return strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "may be given labels")
 }
 
 // quotaCounts waits until the controller of quotas has seen the one that is called q.

@@ -99,7 +99,8 @@ func TestPlanOfOthersWorkloads(t *testing.T) {
 			"activeDeadlineSeconds: 600", 1)}, told: []string{"now, with 8 GPUs on n0", "spec.activeDeadlineSeconds: 600 of " +
 			"Job/train counts while its pods wait, too", "annotation rq.davidlangworthy.io/max-duration"}},
 		"Jobs of a CronJob that may": {documents: []string{strings.Replace(cronJob, "{template:",
-			"{activeDeadlineSeconds: 600, template:", 1)}, told: []string{"spec.jobTemplate.spec.activeDeadlineSeconds: 600 of CronJob/evals"}},
+			"{activeDeadlineSeconds: 600, template:", 1)}, told: []string{
+			"spec.jobTemplate.spec.activeDeadlineSeconds: 600 of CronJob/evals"}},
 		"pods that are alike, later": {documents: []string{job}, told: []string{"rai/Pod/train-0", "now, with 8 GPUs on n0",
 			"there would be 2 more like it", "Job/train makes no pods while spec.suspend is true"}},
 		"several": {documents: []string{jobSet, job}, told: []string{"rai/JobSet/llm", "\n\nRUN", "rai/Pod/train-0"}},
