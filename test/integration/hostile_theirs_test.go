@@ -14,7 +14,8 @@ import (
 
 const (
 	evilPod = "v1/Pod $NS evil"
-	// owned is the annotation that names the team, and stubbornly has kwok play a container that does not end when told to.
+	// owned is the annotation that names the team, and stubbornly has kwok play a container that does not end when told
+	// to.
 	owned      = rqv1.AnnotationOwner + ": '$TEAM'"
 	stubbornly = "pod-delete.stage.kwok.x-k8s.io/delay: 1h"
 	aYear      = "terminationGracePeriodSeconds: 31536000, "

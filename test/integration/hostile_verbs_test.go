@@ -267,9 +267,9 @@ func fills(what string) how {
 			switch {
 			case err == nil:
 				added += n
-			case full(err) && n == 1 && prefix != "":
+			case takesNoMore(err) && n == 1 && prefix != "":
 				n, prefix = 100, "" // what little room there still is
-			case full(err):
+			case takesNoMore(err):
 				n /= 2
 			case apierrors.IsTimeout(err): // the API server is slow with so large an object
 			default:
@@ -283,8 +283,8 @@ func fills(what string) how {
 	}
 }
 
-// full reports whether an object takes no more: the store does not, or, for a pod, the policy that leaves room.
-func full(err error) bool {
+// takesNoMore reports whether an object is full: the store does not, or, for a pod, the policy that leaves room.
+func takesNoMore(err error) bool {
 	return strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "may be given labels")
 }
 
