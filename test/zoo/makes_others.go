@@ -220,16 +220,21 @@ func ofSpark(o *object, seen *sight) (out []*object) {
 }
 
 func ofNotebook(o *object, _ *sight) []*object {
-	return []*object{child(o, "apps/v1", "StatefulSet", o.GetName(), map[string]any{"replicas": int64(1),
-		"template": at(o.Object, "spec.template")}, nil, nil)}
+	return []*object{child(o, "apps/v1", "StatefulSet", o.GetName(), selecting(1, mapAt(o.Object, "spec.template.spec"),
+		map[string]any{"statefulset": o.GetName(), "notebook-name": o.GetName()}), nil, nil)}
+}
+
+// selecting is the spec of a StatefulSet or Deployment whose pods are known by their labels.
+func selecting(replicas int64, pods, labels map[string]any) map[string]any {
+	return map[string]any{"replicas": replicas, "selector": map[string]any{"matchLabels": labels},
+		"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": pods}}
 }
 
 func ofInferenceService(o *object, _ *sight) []*object {
 	predictor := mapAt(o.Object, "spec.predictor")
-	template := map[string]any{"spec": predictor, "metadata": map[string]any{"labels": map[string]any{
-		"serving.kserve.io/inferenceservice": o.GetName(), "component": "predictor"}}}
-	return []*object{child(o, "apps/v1", "Deployment", o.GetName()+"-predictor", map[string]any{
-		"replicas": int64(numberAt(predictor, "minReplicas", 1)), "template": template}, nil, nil)}
+	return []*object{child(o, "apps/v1", "Deployment", o.GetName()+"-predictor", selecting(
+		int64(numberAt(predictor, "minReplicas", 1)), predictor, map[string]any{
+			"serving.kserve.io/inferenceservice": o.GetName(), "component": "predictor"}), nil, nil)}
 }
 
 // ofVolcano makes the pods of each task.
