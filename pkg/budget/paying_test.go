@@ -279,8 +279,8 @@ var toldElsewhere = []string{
 	// of the statement beside it
 	"If a team's own GPUs must always be available to it", "Say that an envelope has `maxGPUHours: 100`.",
 	"has run for 75 minutes:", "has lost nothing:",
-	// TestExchangesAreInOrder
-	"The exception is [growth](rules.md#r6-payers-follow-groups) above a group that a sponsor pays for:",
+	// TestExchangesAreInOrder and TestNoExchange
+	"The exception is [growth](rules.md#r6-payers-follow-groups) above a group that others pay for, family or sponsor:",
 	// TestCirclesOfParents
 	"the parents that close it are ignored until one of them is removed.", "Nobody else is affected.",
 	// TestConfigurationTable
