@@ -79,7 +79,8 @@ func fresh(s *situation) bool {
 // the size may change.
 func setPodSize(next *rqv1.RunStatus, s *situation) {
 	f := s.facts
-	waits := s.phase == rqv1.RunPending && f.Refusal != nil && slices.ContainsFunc(f.Pods, active)
+	waits := s.phase == rqv1.RunPending && f.Refusal != nil && !f.Refusal.AboutPods() &&
+		slices.ContainsFunc(f.Pods, active)
 	switch d := s.width.shape; {
 	case (s.phase == rqv1.RunRunning || waits) && f.Shape == nil:
 		next.GPUsPerPod, next.SparesPerGroup = int32(d.GPUsPerPod), int32(d.SparesPerGroup*d.GPUsPerPod)
