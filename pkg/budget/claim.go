@@ -66,11 +66,13 @@ func (h claims) youngest(wallets []*wallet) claims {
 		rest[0], rest[last] = rest[last], rest[0]
 		for _, b := range rest[last].limits() {
 			was := b.exceeded()
-			if b.asked -= rest[last].gpus; was && !b.exceeded() {
+			b.asked -= rest[last].gpus
+			if was && !b.exceeded() {
 				exceeded--
 			}
 		}
-		if rest = rest[:last]; last > 0 {
+		rest = rest[:last]
+		if last > 0 {
 			heap.Fix(rest, 0)
 		}
 	}

@@ -76,7 +76,7 @@ func (n *Narrowing) placeSome(t *rapid.T) {
 	rich := accounts(west(1000), east(1000))
 	placed, refusal := Gang(n.Fleet, rich, d, Claim{}, missing, nil, noon)
 	if refusal != nil {
-		t.Skip("it has no room")
+		return // it has no room, and lacks nothing
 	}
 	domains := map[int]string{}
 	for _, a := range placed {

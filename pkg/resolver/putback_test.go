@@ -55,7 +55,7 @@ func TestWhatIsTakenBackAtOnceIsWhatIsOneByOne(t *testing.T) {
 		one := newSimulation(w, s.candidates)
 		defer one.restore()
 		if one.fits() || !one.possible() {
-			t.Skip("nothing is to be cut")
+			return // nothing is to be cut
 		}
 		order := one.structural()
 		lottery := len(order)
