@@ -17,16 +17,27 @@ func (a *Accounts) Exchanges(leases []string) [][2]string {
 		e, known := a.find(payer.Payer)
 		return known && a.nodes.covered(e, c)
 	}
+	worst := 0
+	for _, lease := range leases {
+		worst = max(worst, a.charges[lease].Relation.Step())
+	}
 	var out [][2]string
-	exchanged := make([]bool, len(leases))
+	exchanged, compared := make([]bool, len(leases)), 0
 	for last := len(leases) - 1; last > 0; last-- {
 		high, with := a.charges[leases[last]], -1
 		for first := range last {
+			compared++
+			if compared > mostCompared {
+				return out
+			}
 			low := a.charges[leases[first]]
 			later := low.Relation.Step() > high.Relation.Step() &&
 				(with < 0 || low.Relation.Step() > a.charges[leases[with]].Relation.Step())
 			if !exchanged[first] && later && alike(&low, &high) && pays(&low, &high) && pays(&high, &low) {
 				with = first
+				if low.Relation.Step() == worst {
+					break
+				}
 			}
 		}
 		if with >= 0 {
@@ -36,6 +47,10 @@ func (a *Accounts) Exchanges(leases []string) [][2]string {
 	}
 	return out
 }
+
+// mostCompared bounds how many pairs of Leases are looked at in one go: where payers pay on nodes that differ, none may
+// do.
+const mostCompared = 20000
 
 // misplaced reports whether somebody pays for a Lease who is asked later than who pays for one behind it.
 func (a *Accounts) misplaced(leases []string) bool {

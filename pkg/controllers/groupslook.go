@@ -17,6 +17,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -35,7 +36,7 @@ const (
 )
 
 // look brings a group a step further. It returns when to look again without an event; 0 for never.
-func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error) {
+func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, err error) {
 	run := g.runOf(key)
 	waiting, members, err := g.podsOf(key, run)
 	if err != nil {
@@ -45,10 +46,14 @@ func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error)
 		g.forget(key)
 		return 0, nil
 	}
-	waiting, err = g.asMade(ctx, key, waiting)
+	made, err := g.asMade(ctx, key, waiting)
 	if err != nil {
 		return 0, err
 	}
+	if len(made) < len(waiting) { // nobody tells when what made them may be read
+		defer func() { again = lifecycle.Soonest(again, g.rest(groupRest)) }()
+	}
+	waiting = made
 	all := waiting
 	waiting, misfits := g.misfits(key, run, waiting, members)
 	wants := slices.ContainsFunc(waiting, g.asksForGPUs)
@@ -214,7 +219,7 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
 	soon := g.tellRest(run, v, resized)
 	if soon == 0 { // else one is about to be told why it waits now
-		err = g.retract(ctx, v.waiting)
+		err = g.retract(ctx, v.waiting, false)
 	}
 	after := g.feed(run, v) // they may be bound from now on
 	if soon > 0 && (after == 0 || soon < after) {
@@ -329,7 +334,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return 0, g.retract(ctx, waiting) // the Run's own event looks again
+		return 0, g.retract(ctx, waiting, false) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }

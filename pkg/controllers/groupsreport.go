@@ -65,7 +65,7 @@ func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string,
 	g.decide(waiting[first:first+1], book.Stranger{Refused: why})
 	g.decide(rest, book.Stranger{})
 	if waits {
-		return g.retract(ctx, rest)
+		return g.retract(ctx, rest, true)
 	}
 	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
 }
@@ -82,9 +82,9 @@ func (g *groups) firstTold(waiting []*corev1.Pod) int {
 
 // retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
 // wrong and is not any more: nobody else would.
-func (g *groups) retract(ctx context.Context, held []*corev1.Pod) error {
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod, noRun bool) error {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
-	return g.tell(ctx, lifecycle.NotItsTurn(held))
+	return g.tell(ctx, lifecycle.NotItsTurn(held, noRun))
 }
 
 func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {

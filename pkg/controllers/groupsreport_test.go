@@ -156,6 +156,28 @@ func TestPodsOfAGroupThatIsServedButWaits(t *testing.T) {
 	says("none has come", map[string]string{"b": "Unschedulable", "c": "NotItsTurn"})
 }
 
+// TestPodsOfAGroupWhoseRunIsGoneForLong do not go on naming it: the group waits for more pods than it had.
+func TestPodsOfAGroupWhoseRunIsGoneForLong(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	for _, name := range []string{"b", "c"} {
+		pod := inGroup(name, "")
+		pod.Annotations[rqv1.AnnotationGroupSize] = "3"
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonUnschedulable, LastProbeTime: metav1.NewTime(g.clock.Now())}}
+		if _, err := g.kube.CoreV1().Pods("ns").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		g.groups.note(pod)
+	}
+	g.want("it lacks a pod", inGroup("b", ""))
+	g.clock.Step(groupRest)
+	g.want("none has come", inGroup("b", ""))
+	if diff := cmp.Diff(map[string]string{"b": "Unschedulable", "c": "NotItsTurn"}, g.cycles()); diff != "" {
+		t.Errorf("they say (-want +got):\n%s", diff)
+	}
+}
+
 // TestPodsThatFitNoNode are not told that they wait for their group whenever another pod of it has come: autoscalers
 // would see them come and go.
 func TestPodsThatFitNoNode(t *testing.T) {

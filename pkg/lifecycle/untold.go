@@ -72,8 +72,15 @@ const behindTheFirst = "waiting for room for all pods of the group: Run %s says 
 
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
-	return is.Reason == notFunded || is.Reason == notServed || is.Reason == notItsTurn
+	switch is.Reason {
+	case notFunded, notServed, notItsTurn:
+		return true
+	}
+	return is.Reason == corev1.PodReasonUnschedulable && !byCycle(is)
 }
+
+// byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.
+func byCycle(is corev1.PodCondition) bool { return is.LastProbeTime.IsZero() }
 
 // wordTo returns what a pod is told, none where it has been told so or has a place, and how long it is told nothing
 // yet.
@@ -102,13 +109,14 @@ func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
 
 // NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what
 // a scheduling cycle or NotServed told them before is over. What was said for the group's Run stands until that is
-// refused for another reason: a group that is read anew with one pod more would have all of its pods come and go for
-// autoscalers.
-func NotItsTurn(pods []*corev1.Pod) (words []Word) {
+// refused for another reason, or is gone for long: a group that is read anew with one pod more would have all of its
+// pods come and go for autoscalers.
+func NotItsTurn(pods []*corev1.Pod, goneForLong bool) (words []Word) {
 	for _, pod := range pods {
 		is := scheduledOf(pod)
-		ofCycle := is.Reason == corev1.PodReasonUnschedulable && is.LastProbeTime.IsZero() // which says no time
-		if is.Status == corev1.ConditionFalse && (ofCycle || is.Reason == notServed) {
+		over := is.Reason == notServed || is.Reason == notFunded && goneForLong ||
+			is.Reason == corev1.PodReasonUnschedulable && (goneForLong || byCycle(is))
+		if is.Status == corev1.ConditionFalse && over {
 			words = append(words, Word{Pod: pod, Reason: notItsTurn, Message: "waiting for the pod's group to start"})
 		}
 	}
@@ -122,6 +130,8 @@ func reasonFor(r *plan.Refusal) string {
 		return notFunded
 	case r.Reason == plan.WrongResource || r.Reason == plan.Unsupported:
 		return notServed
+	case r.AboutPods():
+		return notItsTurn
 	}
 	return corev1.PodReasonUnschedulable
 }

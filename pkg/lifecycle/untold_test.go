@@ -55,6 +55,7 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	says(0, &plan.Refusal{Reason: plan.HeldInVain, Message: "in vain"}) // no node would help
 	says(0, room, waits)                                                // kube-scheduler tells the first
 	says(time.Second/2, &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "1 fits now"})
+	says(time.Second/2, &plan.Refusal{Reason: plan.HeldInVain, Message: "in vain"}, word{"run-1", notItsTurn, "in vain"})
 	says(time.Second, short("short by 8"), both(notFunded, "short by 8")...)
 	says(2*time.Second, short("short by 8"))
 	says(30*time.Second, short("short by 4"))
