@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -29,12 +28,9 @@ const (
 // wordRest is how long a pod is told nothing new for the same reason: the numbers in it move.
 const wordRest = time.Minute
 
-// mostWords is how many pods of a Run are told something in one go: behind it others wait to be written.
-const mostWords = 100
-
 // wordsFor returns what those pods of others are told that never get as far as a cycle of kube-scheduler, which would
-// tell them: all where nobody can pay for their Run, or it fits no node that there is, and all but the first where it
-// waits for room. Of one that runs these are those that came too late. After is when to look again, 0 for never.
+// tell them: nobody can pay for their Run, or it fits no node that there is. Of one that runs these are those that came
+// too late. Who was told so and waits for room by now is told that. After is when to look again, 0 for never.
 func wordsFor(s *situation) (words []Word, after time.Duration) {
 	f := s.facts
 	r := f.Refusal
@@ -45,38 +41,23 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		s.phase != rqv1.RunPending && !r.Belated {
 		return nil, 0
 	}
-	reason, room, first := reasonFor(r), f.Shape == nil && !r.LacksMoney(), true
+	reason := reasonFor(r)
 	for index, pod := range s.roster.ranks {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
-		message, leads := r.Message, first || r.Belated || !r.AwaitsOthers() || r.Passes()
-		first = false
-		if room && leads && !toldByUs(scheduledOf(pod)) {
-			continue // a cycle tells it
+		if f.Shape == nil && !r.LacksMoney() && !toldByUs(scheduledOf(pod)) {
+			continue
 		}
-		if room && !leads {
-			message = fmt.Sprintf(behindTheFirst, f.Run.Name)
-		}
-		if len(words) == mostWords {
-			return words, time.Second
-		}
-		word, rests := wordTo(pod, reason, message, f.Now)
+		word, rests := wordTo(pod, reason, r.Message, f.Now)
 		words, after = append(words, word...), Soonest(after, rests)
 	}
 	return words, after
 }
 
-// behindTheFirst is what pods are told whose group waits for room. It counts nothing: as many are told it as there are.
-const behindTheFirst = "waiting for room for all pods of the group: Run %s says what is missing"
-
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
-	switch is.Reason {
-	case notFunded, notServed, notItsTurn:
-		return true
-	}
-	return is.Reason == corev1.PodReasonUnschedulable && !byCycle(is)
+	return is.Reason == notFunded || is.Reason == notServed || is.Reason == notItsTurn
 }
 
 // byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.

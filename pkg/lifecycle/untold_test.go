@@ -50,22 +50,17 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 		return &plan.Refusal{Reason: plan.InsufficientBudget, Message: message}
 	}
 	room := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "0 fit now"}
-	waits := word{"run-1", corev1.PodReasonUnschedulable,
-		"waiting for room for all pods of the group: Run run says what is missing"}
-	says(0, &plan.Refusal{Reason: plan.HeldInVain, Message: "in vain"}) // no node would help
-	says(0, room, waits)                                                // kube-scheduler tells the first
-	says(time.Second/2, &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "1 fits now"})
-	says(time.Second/2, &plan.Refusal{Reason: plan.HeldInVain, Message: "in vain"}, word{"run-1", notItsTurn, "in vain"})
+	says(0, room) // kube-scheduler tells them
 	says(time.Second, short("short by 8"), both(notFunded, "short by 8")...)
 	says(2*time.Second, short("short by 8"))
 	says(30*time.Second, short("short by 4"))
 	says(62*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
-	says(63*time.Second, room, word{"run-0", corev1.PodReasonUnschedulable, "0 fit now"}, waits)
+	says(63*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	says(64*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
 	for _, pod := range o.Pods {
 		pod.Status.Conditions[0].Reason = notItsTurn
 	}
-	says(65*time.Second, room, word{"run-0", corev1.PodReasonUnschedulable, "0 fit now"}, waits)
+	says(65*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	o.Pods[0].Spec.NodeName = "n1"
 	says(200*time.Second, short("short by 2"), both(notFunded, "short by 2")[1:]...)
 	o.Run.Spec.Source, o.Run.Spec.Pods = "", nil
