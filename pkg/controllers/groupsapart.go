@@ -2,13 +2,11 @@ package controllers
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -73,15 +71,12 @@ func (r *groupReader) maker(ctx context.Context, namespace string, by *metav1.Ow
 	if !group.Names(by) {
 		return nil, nil
 	}
-	object := &unstructured.Unstructured{}
-	object.SetAPIVersion(by.APIVersion)
-	object.SetKind(by.Kind)
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: by.Name}, object)
+	object, err := r.named(ctx, namespace, by)
 	switch {
 	case unreadable(err), err == nil && object.GetUID() != by.UID:
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading %s %s: %w", by.Kind, by.Name, err)
+		return nil, err
 	}
 	return object, nil
 }

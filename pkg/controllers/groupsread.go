@@ -89,10 +89,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 			continue
 		}
 		o.MadeFor = append(o.MadeFor, group.MadeFor(key.Namespace, next))
-		object := &unstructured.Unstructured{}
-		object.SetAPIVersion(next.APIVersion)
-		object.SetKind(next.Kind)
-		err := r.client.Get(ctx, client.ObjectKey{Namespace: key.Namespace, Name: next.Name}, object)
+		object, err := r.named(ctx, key.Namespace, next)
 		switch {
 		case unreadable(err):
 			if !apierrors.IsNotFound(err) {
@@ -100,7 +97,7 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 			}
 			return o, "", nil // as far up as may be seen
 		case err != nil:
-			return o, "", fmt.Errorf("reading %s %s: %w", next.Kind, next.Name, err)
+			return o, "", err
 		}
 		o.Above = append(o.Above, said(object))
 		if key.Alone() && len(o.Above) == 1 && object.GetUID() == next.UID {
@@ -109,6 +106,19 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 		next = metav1.GetControllerOf(object)
 	}
 	return o, "", nil
+}
+
+// named reads what a reference in a namespace names, which may be another of that name.
+func (r *groupReader) named(ctx context.Context, namespace string, by *metav1.OwnerReference) (
+	*unstructured.Unstructured, error) {
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion(by.APIVersion)
+	object.SetKind(by.Kind)
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: by.Name}, object)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s %s: %w", by.Kind, by.Name, err)
+	}
+	return object, nil
 }
 
 // unreadable reports whether an object is not read, however often it is tried: whoever makes a pod may name anything as

@@ -81,10 +81,10 @@ func (g *groups) firstTold(waiting []*corev1.Pod) int {
 }
 
 // retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
-// wrong and is not any more: nobody else would.
-func (g *groups) retract(ctx context.Context, held []*corev1.Pod, noRun bool) error {
+// wrong and is not any more, or of a Run that is gone for long: nobody else would.
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) error {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
-	return g.tell(ctx, lifecycle.NotItsTurn(held, noRun))
+	return g.tell(ctx, lifecycle.NotItsTurn(held, goneForLong))
 }
 
 func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {

@@ -30,6 +30,24 @@ func (g *grouped) comes(pod *corev1.Pod, reason string) {
 	g.groups.note(pod)
 }
 
+// comesTold has the API server have a pod that says, by no cycle, that no node fits it.
+func (g *grouped) comesTold(pod *corev1.Pod) {
+	g.t.Helper()
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, LastProbeTime: metav1.NewTime(g.clock.Now())}}
+	g.comes(pod, "")
+}
+
+// patches counts what pods are told from now on.
+func (g *grouped) patches() *int {
+	n := new(int)
+	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) {
+		*n++
+		return false, nil, nil
+	})
+	return n
+}
+
 // cycles has kube-scheduler refuse those pods that get as far, and the groups see what all say by then. It returns the
 // reasons why they are not scheduled, by their names.
 func (g *grouped) cycles() map[string]string {
@@ -110,11 +128,7 @@ func TestAPodThatMayBePaidForAtLast(t *testing.T) {
 func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 	g := newGrouped(t)
 	g.named("o")
-	patched := 0
-	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) {
-		patched++
-		return false, nil, nil
-	})
+	patched := g.patches()
 	var first *corev1.Pod
 	for _, name := range []string{"a", "b", "c"} {
 		pod := inGroup(name, "")
@@ -126,8 +140,8 @@ func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 		g.want("it lacks pods", first)
 		g.clock.Step(groupRest)
 		g.want("none has come", first)
-		if diff := cmp.Diff(map[string]string{"a": "Unschedulable"}, g.cycles()); diff != "" || patched > 0 {
-			t.Errorf("%d pods have been written; they say (-want +got):\n%s", patched, diff)
+		if diff := cmp.Diff(map[string]string{"a": "Unschedulable"}, g.cycles()); diff != "" || *patched > 0 {
+			t.Errorf("%d pods have been written; they say (-want +got):\n%s", *patched, diff)
 		}
 	}
 }
@@ -163,12 +177,7 @@ func TestPodsOfAGroupWhoseRunIsGoneForLong(t *testing.T) {
 	for _, name := range []string{"b", "c"} {
 		pod := inGroup(name, "")
 		pod.Annotations[rqv1.AnnotationGroupSize] = "3"
-		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-			Reason: corev1.PodReasonUnschedulable, LastProbeTime: metav1.NewTime(g.clock.Now())}}
-		if _, err := g.kube.CoreV1().Pods("ns").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		g.groups.note(pod)
+		g.comesTold(pod)
 	}
 	g.want("it lacks a pod", inGroup("b", ""))
 	g.clock.Step(groupRest)
@@ -183,18 +192,12 @@ func TestPodsOfAGroupWhoseRunIsGoneForLong(t *testing.T) {
 func TestPodsThatFitNoNode(t *testing.T) {
 	g := newGrouped(t)
 	g.named("o")
-	patched := 0
-	g.kube.PrependReactor("patch", "pods", func(core.Action) (bool, runtime.Object, error) {
-		patched++
-		return false, nil, nil
-	})
+	patched := g.patches()
 	a := inGroup("a", "")
-	a.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Reason: corev1.PodReasonUnschedulable, LastProbeTime: metav1.NewTime(g.clock.Now())}}
-	g.comes(a, "")
+	g.comesTold(a)
 	g.want("it is new", a, "create")
-	if patched > 0 {
-		t.Errorf("it was told %d times that it waits for its group", patched)
+	if *patched > 0 {
+		t.Errorf("it was told %d times that it waits for its group", *patched)
 	}
 }
 

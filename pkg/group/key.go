@@ -60,11 +60,11 @@ type Part struct {
 
 // Kinds of groups that are no objects of the API.
 const (
-	kindPod = "Pod" // a pod that is in no group
-
-	kindLeaderWorkerSet = "LeaderWorkerSet"
-	kindGroup           = "Group" // what pods say by our annotations
+	kindPod   = "Pod"   // a pod that is in no group
+	kindGroup = "Group" // what pods say by our annotations
 )
+
+const kindLeaderWorkerSet = "LeaderWorkerSet"
 
 // The native kind of groups, which pods name in their spec.
 const (

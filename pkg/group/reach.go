@@ -22,15 +22,15 @@ func ReachesOthers(pod *corev1.Pod) string {
 
 // ReachesOut is ReachesOthers for pods that no Run made: rules that JobSet writes, for pods of its kind, are let
 // through. Whether a JobSet has made a pod is to be read: ExclusiveJob.
-func ReachesOut(pod *corev1.Pod) string { return reachesOut(pod, excludes) }
-
-// ReachesOutOfNoJobSet is ReachesOut for pods that no JobSet has made.
-func ReachesOutOfNoJobSet(pod *corev1.Pod) string {
-	return reachesOut(pod, func(*corev1.Pod, *corev1.PodAffinityTerm) bool { return false })
+func ReachesOut(pod *corev1.Pod) string {
+	return orAllow(reached(pod, func(term *corev1.PodAffinityTerm) bool { return excludes(pod, term) }))
 }
 
-func reachesOut(pod *corev1.Pod, but func(*corev1.Pod, *corev1.PodAffinityTerm) bool) string {
-	why := reached(pod, func(term *corev1.PodAffinityTerm) bool { return but(pod, term) })
+// ReachesOutOfNoJobSet is ReachesOut for pods that no JobSet has made.
+func ReachesOutOfNoJobSet(pod *corev1.Pod) string { return orAllow(ReachesOthers(pod)) }
+
+// orAllow adds to why a pod that no Run made is held back what else would let it through.
+func orAllow(why string) string {
 	if why == "" {
 		return ""
 	}

@@ -84,7 +84,7 @@ func setPodSize(next *rqv1.RunStatus, s *situation) {
 	switch d := s.width.shape; {
 	case (s.phase == rqv1.RunRunning || waits) && f.Shape == nil:
 		next.GPUsPerPod, next.SparesPerGroup = int32(d.GPUsPerPod), int32(d.SparesPerGroup*d.GPUsPerPod)
-	case s.phase == rqv1.RunPending && len(s.facts.Pods) == 0:
+	case s.phase == rqv1.RunPending && len(f.Pods) == 0:
 		next.GPUsPerPod, next.SparesPerGroup = 0, 0
 	}
 }
