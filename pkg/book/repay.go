@@ -89,9 +89,9 @@ func (led *ledger) repay(was, next types.NamespacedName, payer budget.Charge, at
 		led.uncount(old)
 	} else {
 		now = new(*old)
-		now.continues, now.charge.Start, now.charge.Admitted = true, at, old.charge.Admitted
+		now.continues, now.charge.Start, now.charge.Admitted = true, at, payer.Admitted
 		if now.charge.Admitted.IsZero() {
-			now.charge.Admitted = old.charge.Start
+			now.charge.Admitted = payer.Start
 		}
 		now.charge.Payer, now.charge.Relation = payer.Payer, payer.Relation
 		led.seats.noteLease(next, now)

@@ -236,3 +236,40 @@ func (w *world) leasesTold() (out string) {
 	}
 	return out
 }
+
+// What an exchange of payers does not change is who is in overdraft later: a payer's oldest stay its oldest, whichever
+// pods it pays for, and nobody else's become the youngest.
+func TestAnExchangeMovesNoOverdraft(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 6)
+		w.setBudget("own", "org:own", 16)
+		w.setBudget("lender", "org:lender", 8)
+		w.lends("lender")
+		w.submitWithSpares("run0", "org:own", 1, 4, 8, 0, elastic(1, 1), ungrouped, borrows("org:lender"))
+		w.desire("run0", 24)
+		w.settle()
+		w.edit("own", func(e *rqv1.Envelope) { e.Concurrency = 24 })
+		w.Pass(time.Hour)
+		w.submit("run1", "org:own", 1, 1, 8)
+		w.settle()
+		w.Pass(time.Hour)
+		w.edit("own", func(e *rqv1.Envelope) { e.Concurrency = 32 })
+		w.desire("run0", 32)
+		w.settle()
+		if got, want := w.payersOf("run0"), []string{"own", "own", "own", "lender"}; !slices.Equal(got, want) {
+			w.t.Fatalf("%v pay, want %v\n%s", got, want, w.leasesTold())
+		}
+		w.edit("own", func(e *rqv1.Envelope) { e.Concurrency = 24 })
+		for _, told := range []string{"as it is", "after a restart"} {
+			w.Book.Budgets.RefreshBudgets(w.Now)
+			over := map[string]int{}
+			for _, l := range w.OpenLeases() {
+				over[l.Spec.RunRef.Name] += w.Book.Overdraft(l.Key())
+			}
+			if want := map[string]int{"run0": 8, "run1": 0}; !maps.Equal(want, over) {
+				w.t.Errorf("%s: overdraft is %v, want %v\n%s", told, over, want, w.leasesTold())
+			}
+			w.crash()
+		}
+	})
+}

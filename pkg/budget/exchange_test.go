@@ -3,6 +3,7 @@ package budget
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,35 +11,41 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// exchanging is a Run of which each Lease is paid by its owner or by one of two sponsors, on nodes that not all of them
+// exchanging is a Run of which each Lease is paid by its owner, its family or a sponsor, on nodes that not all of them
 // reach.
 type exchanging struct {
 	*Accounts
 	leases []string
 }
 
-func exchangingAny(t *rapid.T, everywhere bool) *exchanging {
+// payersOf are those who may pay for Leases of org:a:b, and how they are related to it.
+var payersOf = []struct {
+	name, owner string
+	relation    rqv1.Relation
+}{
+	{"own", "org:a:b", rqv1.RelationOwn},
+	{"sibling", "org:a:c", rqv1.RelationSibling},
+	{"parent", "org:a", rqv1.RelationAncestor},
+	{"sponsor", "org:s", rqv1.RelationSponsor},
+}
+
+// exchangingAny draws such a Run, of up to so many kinds of payers.
+func exchangingAny(t *rapid.T, everywhere bool, kinds int) *exchanging {
 	regions := []string{"east", "west"}
-	within := func(e rqv1.Envelope, name string) rqv1.Envelope {
-		if !everywhere && rapid.Bool().Draw(t, name+" pays in one region alone") {
-			e.Selector = map[string]string{"region": rapid.SampledFrom(regions).Draw(t, "region of "+name)}
+	var budgets []*rqv1.Budget
+	for _, p := range payersOf {
+		e := rqv1.Envelope{Name: "e", Concurrency: 64, Lending: lends("*")}
+		if !everywhere && rapid.Bool().Draw(t, p.name+" pays in one region alone") {
+			e.Selector = map[string]string{"region": rapid.SampledFrom(regions).Draw(t, "region of "+p.name)}
 		}
-		return e
+		budgets = append(budgets, of(p.name, rqv1.Owner(p.owner), e))
 	}
-	x := &exchanging{Accounts: accountsOf(
-		of("own", "org:a", within(rqv1.Envelope{Name: "e", Concurrency: 64}, "own")),
-		of("s", "org:s", within(rqv1.Envelope{Name: "e", Concurrency: 64, Lending: lends("*")}, "s")),
-		of("t", "org:t", within(rqv1.Envelope{Name: "e", Concurrency: 64, Lending: lends("*")}, "t")),
-	)}
+	x := &exchanging{Accounts: accountsOf(budgets...)}
+	among := rapid.Permutation(payersOf).Draw(t, "payers")[:kinds]
 	for i := range rapid.IntRange(0, 7).Draw(t, "Leases") {
-		name := fmt.Sprint("lease", i)
-		c := Charge{Owner: "org:a", Run: "run", Role: rqv1.RoleActive, GPUs: 8, Rate: FullRate, Start: noon, Flavor: "H100",
-			Node: fmt.Sprint("node", i)}
-		c.Payer.Budget = rapid.SampledFrom([]string{"own", "s", "t"}).Draw(t, "payer")
-		c.Payer.Envelope, c.Relation = "e", rqv1.RelationSponsor
-		if c.Payer.Budget == "own" {
-			c.Relation = rqv1.RelationOwn
-		}
+		name, payer := fmt.Sprint("lease", i), rapid.SampledFrom(among).Draw(t, "payer")
+		c := Charge{Payer: Key{payer.name, "e"}, Relation: payer.relation, Owner: "org:a:b", Run: "run",
+			Role: rqv1.RoleActive, GPUs: 8, Rate: FullRate, Start: noon, Flavor: "H100", Node: fmt.Sprint("node", i)}
 		x.SetNode(c.Node, "H100", map[string]string{"region": rapid.SampledFrom(regions).Draw(t, "region")})
 		x.Open(name, c)
 		x.leases = append(x.leases, name)
@@ -52,7 +59,7 @@ func (x *exchanging) exchange(t *rapid.T, pairs [][2]string) {
 	seen := map[string]bool{}
 	for _, pair := range pairs {
 		one, other := x.charges[pair[0]], x.charges[pair[1]]
-		if seen[pair[0]] || seen[pair[1]] || one.Relation != rqv1.RelationSponsor || other.Relation == rqv1.RelationSponsor {
+		if seen[pair[0]] || seen[pair[1]] || one.Relation.Step() <= other.Relation.Step() {
 			t.Fatalf("%v exchange payers: %+v, %+v", pair, one, other)
 		}
 		seen[pair[0]], seen[pair[1]] = true, true
@@ -70,44 +77,42 @@ func (x *exchanging) exchange(t *rapid.T, pairs [][2]string) {
 	}
 }
 
-// borrowed returns which Leases sponsors pay for.
-func (x *exchanging) borrowed() []bool {
-	out := make([]bool, len(x.leases))
+// steps returns who pays for each Lease, as a place in the order of R2.
+func (x *exchanging) steps() []int {
+	out := make([]int, len(x.leases))
 	for i, lease := range x.leases {
-		out[i] = x.charges[lease].Relation == rqv1.RelationSponsor
+		c := x.charges[lease]
+		out[i] = c.Relation.Step()
 	}
 	return out
 }
 
 // misplacedIn counts the Leases that have another kind of payer than in the order of R6: each of them needs another.
-func misplacedIn(borrowed []bool) (n int) {
-	sum := 0
-	for _, b := range borrowed {
-		if b {
-			sum++
-		}
-	}
-	for i, b := range borrowed {
-		if b != (i >= len(borrowed)-sum) {
+func misplacedIn(steps []int) (n int) {
+	for i, step := range slices.Sorted(slices.Values(steps)) {
+		if steps[i] != step {
 			n++
 		}
 	}
 	return n
 }
 
-// TestExchangesAreInOrder has what sponsors pay for be the last, with as few exchanges as that takes, where all payers
-// reach all nodes.
+// TestExchangesAreInOrder has what others pay for be the last where all payers reach all nodes; of two kinds of payer
+// with as few exchanges as that takes.
 func TestExchangesAreInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := exchangingAny(t, true)
-		least := misplacedIn(x.borrowed())
-		pairs := x.Exchanges(x.leases)
-		if 2*len(pairs) != least {
-			t.Fatalf("%d pairs exchange payers, and %d Leases have to: %v", len(pairs), least, x.borrowed())
+		kinds := rapid.IntRange(2, 4).Draw(t, "kinds")
+		x := exchangingAny(t, true, kinds)
+		before, exchanges := x.steps(), 0
+		for pairs := x.Exchanges(x.leases); len(pairs) > 0; pairs = x.Exchanges(x.leases) {
+			x.exchange(t, pairs)
+			exchanges += len(pairs)
 		}
-		x.exchange(t, pairs)
-		if n := misplacedIn(x.borrowed()); n > 0 {
-			t.Fatalf("%d are still misplaced: %v", n, x.borrowed())
+		if least := misplacedIn(before); kinds == 2 && 2*exchanges != least {
+			t.Fatalf("%d pairs exchange payers, and %d Leases have to: %v", exchanges, least, before)
+		}
+		if n := misplacedIn(x.steps()); n > 0 {
+			t.Fatalf("%d are still misplaced: %v, before %v", n, x.steps(), before)
 		}
 	})
 }
@@ -116,18 +121,14 @@ func TestExchangesAreInOrder(t *testing.T) {
 // could exchange.
 func TestExchangesReach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		x := exchangingAny(t, false)
-		for range len(x.leases) + 1 {
-			pairs := x.Exchanges(x.leases)
-			if len(pairs) == 0 {
-				break
-			}
+		x := exchangingAny(t, false, len(payersOf))
+		for pairs := x.Exchanges(x.leases); len(pairs) > 0; pairs = x.Exchanges(x.leases) {
 			x.exchange(t, pairs)
 		}
 		for i, low := range x.leases {
 			for _, high := range x.leases[i+1:] {
 				a, b := x.charges[low], x.charges[high]
-				if a.Relation != rqv1.RelationSponsor || b.Relation == rqv1.RelationSponsor {
+				if a.Relation.Step() <= b.Relation.Step() {
 					continue
 				}
 				one, _ := x.find(a.Payer)
@@ -183,5 +184,30 @@ func TestNoExchange(t *testing.T) {
 				t.Errorf("%v exchange payers, want %d", pairs, c.want)
 			}
 		})
+	}
+}
+
+// BenchmarkExchanges looks at a Run of 6,000 Leases of which those that others pay for lie where its owner pays for none.
+func BenchmarkExchanges(b *testing.B) {
+	within := func(region string) rqv1.Envelope {
+		return rqv1.Envelope{Name: "e", Concurrency: 64000, Selector: map[string]string{"region": region}}
+	}
+	x := accountsOf(of("own", "org:a:b", within("west")), of("sibling", "org:a:c", within("east")))
+	var leases []string
+	for i := range 6000 {
+		name, node := fmt.Sprint("lease", i), fmt.Sprint("node", i)
+		payer, region := payersOf[0], "west"
+		if i/1000 == 3 {
+			payer, region = payersOf[1], "east"
+		}
+		x.SetNode(node, "H100", map[string]string{"region": region})
+		x.Open(name, Charge{Payer: Key{payer.name, "e"}, Relation: payer.relation, Owner: "org:a:b", Run: "run",
+			Role: rqv1.RoleActive, GPUs: 8, Rate: FullRate, Start: noon, Flavor: "H100", Node: node})
+		leases = append(leases, name)
+	}
+	for b.Loop() {
+		if pairs := x.Exchanges(leases); len(pairs) > 0 {
+			b.Fatal(pairs)
+		}
 	}
 }

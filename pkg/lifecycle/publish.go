@@ -53,7 +53,7 @@ func (r *revision) follow() *Write {
 // where none are. A refusal for room may say that others are: it is of now, there may be room elsewhere, and its pods
 // may not be able to use all that is free. So how many are free is said then, where what is short is the rest.
 func inScope(p *forecast.Promise, refusal *plan.Refusal) string {
-	short, free, verb := p.Slice.Deficit, p.Slice.Free, "are"
+	short, free, are := p.Slice.Deficit, p.Slice.Free, "are free"
 	if short == 0 {
 		return ""
 	}
@@ -64,12 +64,14 @@ func inScope(p *forecast.Promise, refusal *plan.Refusal) string {
 	switch {
 	case refusal.LacksMoney(), refusal.ShortGPUs == 0, refusal.ShortGPUs == short, short != p.Slice.Wants-free:
 		return text + ": "
+	case p.Slice.Then && free == 1:
+		are = "is to be free by then"
 	case p.Slice.Then:
-		verb = "will be"
+		are = "are to be free by then"
 	case free == 1:
-		verb = "is"
+		are = "is free"
 	}
-	return fmt.Sprintf("%s, where %d %s free: ", text, free, verb)
+	return fmt.Sprintf("%s, where %d %s: ", text, free, are)
 }
 
 // steadyConflicts returns a conflict set, or the one that a status lists where the odds alone have hardly changed.

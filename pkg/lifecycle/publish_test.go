@@ -32,7 +32,7 @@ func TestWhatIsMissingInScope(t *testing.T) {
 	}
 }
 
-// TestWhatWillBeFreeInScope: a promise of a later date counts who has come and gone by then, and what is free lies
+// TestWhatIsToBeFreeInScope: a promise of a later date counts who has come and gone by then, and what is free lies
 // badly where as much would do.
 func TestWhatWillBeFreeInScope(t *testing.T) {
 	refusal := &plan.Refusal{Reason: plan.InsufficientGPUs, ShortGPUs: 8}
@@ -41,7 +41,9 @@ func TestWhatWillBeFreeInScope(t *testing.T) {
 		want  string
 	}{
 		"at the date": {forecast.Slice{Wants: 16, Deficit: 16, Then: true},
-			"cluster short by 16 GPUs in scope, where 0 will be free: "},
+			"cluster short by 16 GPUs in scope, where 0 are to be free by then: "},
+		"one, at the date": {forecast.Slice{Wants: 16, Free: 1, Deficit: 15, Then: true},
+			"cluster short by 15 GPUs in scope, where 1 is to be free by then: "},
 		"in pieces": {forecast.Slice{Wants: 16, Free: 20, Deficit: 4}, "cluster short by 4 GPUs in scope: "},
 	} {
 		if got := inScope(&forecast.Promise{Slice: c.slice}, refusal); got != c.want {

@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -76,15 +77,16 @@ func fresh(s *situation) bool {
 
 // setPodSize says how many GPUs each pod has, and what stands by in each group (R14), once a Run has pods. Of one that
 // is about to start it is said when it runs, which spares a write; of one that has none any more and is to start again,
-// the size may change.
+// the size may change, unless room is kept for it.
 func setPodSize(next *rqv1.RunStatus, s *situation) {
 	f := s.facts
-	waits := s.phase == rqv1.RunPending && f.Refusal != nil && !f.Refusal.AboutPods() &&
+	waits := s.phase == rqv1.RunPending && f.Refusal != nil && (f.theirs() || !f.Refusal.AboutPods()) &&
 		slices.ContainsFunc(f.Pods, active)
+	kept := meta.IsStatusConditionTrue(next.Conditions, rqv1.ConditionRoomKept) && !f.RoomLapsed
 	switch d := s.width.shape; {
 	case (s.phase == rqv1.RunRunning || waits) && f.Shape == nil:
 		next.GPUsPerPod, next.SparesPerGroup = int32(d.GPUsPerPod), int32(d.SparesPerGroup*d.GPUsPerPod)
-	case s.phase == rqv1.RunPending && len(f.Pods) == 0:
+	case s.phase == rqv1.RunPending && len(f.Pods) == 0 && !kept:
 		next.GPUsPerPod, next.SparesPerGroup = 0, 0
 	}
 }

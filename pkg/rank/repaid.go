@@ -37,8 +37,10 @@ func continued(l, other *rqv1.Lease, at time.Time) *rqv1.Lease {
 	l.Spec.DeepCopyInto(&out.Spec)
 	out.Spec.Payer.Budget, out.Spec.Payer.Owner = other.Spec.Payer.Budget, other.Spec.Payer.Owner
 	out.Spec.Payer.Relation, out.Spec.PaidByEnvelope = other.Relation(), other.Spec.PaidByEnvelope
+	// The payer has paid since then, whichever pod for: what of his is overdraft stays the same (R8).
+	out.Spec.Admitted = other.Spec.Admitted.DeepCopy()
 	if out.Spec.Admitted == nil {
-		out.Spec.Admitted = l.Spec.Start.DeepCopy()
+		out.Spec.Admitted = other.Spec.Start.DeepCopy()
 	}
 	out.Spec.Repaid = &rqv1.LeaseRepaid{Lease: l.Name, With: other.Name, HeldSince: metav1.NewMicroTime(l.HeldSince())}
 	out.Spec.Reason, out.Spec.Start = rqv1.ReasonRepaid, metav1.NewMicroTime(at)

@@ -29,6 +29,10 @@ type repaying struct {
 // definitions of kinds are older than this process.
 const repaidRest = 5 * time.Minute
 
+// exchangesAtOnce is how many pairs of a Run's pods exchange payers before all else of it is looked at again: a lost
+// rank does not wait for the money of hundreds.
+const exchangesAtOnce = 8
+
 // repay writes the exchanges of payers that have been begun in a Run, by this process or by one before, and those that
 // are due. The Leases that were observed are as they are then. As long as it fails it is not known who pays for what,
 // and no Lease of the Run may close. It returns when to look again, 0 for when something comes up, and why an exchange
@@ -64,7 +68,10 @@ func (r *Runs) repay(ctx context.Context, objects *book.Objects) (after time.Dur
 		objects.Leases = exchanged(x, objects.Leases)
 	}
 	r.exchanges.Delete(objects.Name)
-	return 0, nil, nil
+	if len(left) == exchangesAtOnce {
+		after = time.Millisecond // there may be more
+	}
+	return after, nil, nil
 }
 
 // joined returns some open Leases, and one that the caches may lack, if it is open.
@@ -76,22 +83,26 @@ func joined(leases []*rqv1.Lease, with *rqv1.Lease) []*rqv1.Lease {
 	return append(slices.Clone(leases), with)
 }
 
-// due returns the exchanges that are due in a Run, as far as the caches hold the Leases.
+// due returns the next of the exchanges that are due in a Run, as far as the caches hold the Leases.
 func (r *Runs) due(objects *book.Objects, now time.Time) []rank.Exchange {
 	if !slices.ContainsFunc(objects.Leases, func(l *rqv1.Lease) bool { return l.Relation() != rqv1.RelationOwn }) {
 		return nil // most borrow nothing, and the book need not be asked
 	}
-	pairs := r.book.Exchanges(objects.Run.UID)
+	return exchangesOf(r.book.Exchanges(objects.Run.UID), objects.Leases, now)
+}
+
+// exchangesOf returns the exchanges of the first pairs of which the caches hold both Leases.
+func exchangesOf(pairs [][2]types.NamespacedName, leases []*rqv1.Lease, now time.Time) []rank.Exchange {
 	if len(pairs) == 0 {
 		return nil
 	}
 	by := map[types.NamespacedName]*rqv1.Lease{}
-	for _, l := range objects.Leases {
+	for _, l := range leases {
 		by[l.Key()] = l
 	}
 	var out []rank.Exchange
 	for _, pair := range pairs {
-		if one, other := by[pair[0]], by[pair[1]]; one != nil && other != nil {
+		if one, other := by[pair[0]], by[pair[1]]; one != nil && other != nil && len(out) < exchangesAtOnce {
 			out = append(out, rank.Exchanged(one, other, now))
 		}
 	}

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -163,5 +165,21 @@ func TestARefusedExchangeIsTold(t *testing.T) {
 	if err != nil || out.Unrepaid == nil || !strings.Contains(out.Unrepaid.Error(), why) ||
 		out.After == 0 || out.After > repaidRest {
 		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// TestExchangesOfManyLeaveTimeForAllElse: a Run of which hundreds of pods are to exchange payers is looked at again
+// after each few of them.
+func TestExchangesOfManyLeaveTimeForAllElse(t *testing.T) {
+	var leases []*rqv1.Lease
+	pairs := make([][2]types.NamespacedName, 3*exchangesAtOnce)
+	for i := range pairs {
+		low := paidBy(fmt.Sprint(2*i), "lender", rqv1.RelationSponsor)
+		high := paidBy(fmt.Sprint(2*i+1), "own", rqv1.RelationOwn)
+		leases, pairs[i] = append(leases, low, high), [2]types.NamespacedName{low.Key(), high.Key()}
+	}
+	due := exchangesOf(pairs, leases, noon)
+	if len(due) != exchangesAtOnce || due[0].Was[0] != leases[0] {
+		t.Errorf("%d exchanges at once", len(due))
 	}
 }

@@ -129,12 +129,15 @@ func (c *cuts) resume(ctx context.Context, _ []string) error {
 }
 
 func (c *cuts) callOff(ctx context.Context, args []string) error {
-	api, namespace, _, err := c.Connect()
+	api, namespace, given, err := c.Connect()
 	if err != nil {
 		return err
 	}
 	name := types.NamespacedName{Namespace: namespace, Name: args[0]}
 	if ns, rest, ok := strings.Cut(args[0], "/"); ok {
+		if given && ns != namespace {
+			return session.Elsewhere(args[0], ns, namespace)
+		}
 		name = types.NamespacedName{Namespace: ns, Name: rest}
 	}
 	var r rqv1.Reservation

@@ -105,7 +105,9 @@ func TestCallOff(t *testing.T) {
 		off    bool
 	}{
 		"one that activates": {args: "big-r0", told: "Reservation rai/big-r0 is called off", off: true},
-		"by its namespace":   {args: "rai/big-r0 -n mm", told: "Reservation rai/big-r0 is called off", off: true},
+		"by its namespace":   {args: "rai/big-r0 -n rai", told: "Reservation rai/big-r0 is called off", off: true},
+		"in two namespaces": {args: "rai/big-r0 -n mm", code: session.ExitUsage,
+			told: `rai/big-r0 is in namespace "rai", and -n says "mm": leave one of them out`},
 		"besides one that is gone": {before: map[string]string{oldKey: oldWord}, args: "big-r0", told: "called off",
 			off: true},
 		"after a namesake that was so": {before: map[string]string{bigKey: bigWord}, args: "big-r0", told: "called off",

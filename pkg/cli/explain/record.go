@@ -32,8 +32,7 @@ func recordOf(ctx context.Context, s *session.Session, of string) (*rqv1.Reserva
 	noFile := ""
 	if within != "" {
 		if given && within != namespace {
-			return nil, session.Fail(session.ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out",
-				of, within, namespace)
+			return nil, session.Elsewhere(of, within, namespace)
 		}
 		namespace, noFile = within, ", nor is there a file "+of
 	}

@@ -77,7 +77,7 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 		in = namespace
 	}
 	if flag := cmd.Flags().Lookup("namespace"); in != current && flag != nil && flag.Changed {
-		return nil, Fail(ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out", words[0], in, current)
+		return nil, Elsewhere(words[0], in, current)
 	} else if in != current {
 		s.namespace = in
 	}
@@ -86,6 +86,11 @@ func (s *Session) ownNames(ctx context.Context, cmd *cobra.Command, words []stri
 		s.called[names[i]] = strings.TrimPrefix(word, in+"/") // no word begins with a slash
 	}
 	return names, nil
+}
+
+// Elsewhere is the error of a word that names something in a namespace while -n says another.
+func Elsewhere(word, in, current string) error {
+	return Fail(ExitUsage, "%s is in namespace %q, and -n says %q: leave one of them out", word, in, current)
 }
 
 // ownName returns the namespace and the own name of the Run that a word names, seen from a namespace. A Run that is

@@ -165,8 +165,8 @@ type LeaseSpec struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
 	Until *metav1.MicroTime `json:"until,omitempty"`
-	// admitted is when the Run was admitted, if the Lease was opened later to replace what the Run had before. It decides which
-	// Leases count as overdraft (rule R8). Default: start.
+	// admitted is when the Run was admitted, if the Lease was opened later to replace what the Run had before; of one that is
+	// repaid, since when the payer has paid. It decides which Leases count as overdraft (rule R8). Default: start.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
