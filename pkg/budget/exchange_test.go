@@ -187,7 +187,7 @@ func TestNoExchange(t *testing.T) {
 	}
 }
 
-// BenchmarkExchanges looks at a Run of 6,000 Leases of which those that others pay for lie where its owner pays for none.
+// BenchmarkExchanges looks at a Run of 6,000 Leases: those that others pay for lie where its owner pays for none.
 func BenchmarkExchanges(b *testing.B) {
 	within := func(region string) rqv1.Envelope {
 		return rqv1.Envelope{Name: "e", Concurrency: 64000, Selector: map[string]string{"region": region}}
