@@ -7,7 +7,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that who pays first (R2: the owner,
+// Exchanges returns the pairs of a Run's open Leases that are to exchange payers, so that who pays first (R2: owner,
 // siblings, ancestors, sponsors) pays for the first of them: the others are given back before (R6, R19). The Leases are
 // given in order. Each is in one pair at most. An exchange changes nothing of what any payer pays, nor of who lends: of
 // two Leases only that are alike, and only where each payer pays on the other's node (R3). Whether he would lend anew
