@@ -162,6 +162,39 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// TestOnePodIsAskedAboutWithoutACopy has the snapshot be in a session of changes already: another cannot begin, and none
+// is needed for one pod for which nobody leaves.
+func TestOnePodIsAskedAboutWithoutACopy(t *testing.T) {
+	full := other("full", "n1", "0", "16")
+	snapshot := cache.NewSnapshot([]*corev1.Pod{full}, []*corev1.Node{cpuNode("n0"), cpuNode("n1")})
+	if err := snapshot.StartMutations(); err != nil {
+		t.Fatal(err)
+	}
+	on := func(nodes ...string) (places []book.Place) {
+		for i, node := range nodes {
+			places = append(places, book.Place{Pod: rankPod(fmt.Sprint("rank", i), "1", "8", false), Node: node})
+		}
+		return places
+	}
+	for name, c := range map[string]struct {
+		check            book.Check
+		sure             bool
+		turned, accepted int
+	}{
+		"accepted":             {book.Check{Places: on("n0")}, true, 0, 1},
+		"turned down":          {book.Check{Places: on("n1")}, true, 1, 0},
+		"two of them":          {book.Check{Places: on("n0", "n0")}, false, 1, 0},
+		"somebody leaves":      {book.Check{Places: on("n1"), Leaving: map[string][]types.UID{"n1": {full.UID}}}, false, 1, 0},
+		"nobody leaves for it": {book.Check{Places: on("n0"), Leaving: map[string][]types.UID{}}, true, 0, 1},
+	} {
+		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
+			over: never}
+		if sure := v.verify(t.Context(), &c.check); sure != c.sure || len(v.turned) != c.turned || len(v.accepted) != c.accepted {
+			t.Errorf("%s: sure %v, turned %v, accepted %v", name, sure, v.turned, v.accepted)
+		}
+	}
+}
+
 // contents are the pods on the nodes of a snapshot.
 func contents(t *testing.T, snapshot fwk.SharedLister) map[string][]string {
 	t.Helper()
@@ -234,6 +267,14 @@ func BenchmarkVerify(b *testing.B) {
 	b.Run("places", func(b *testing.B) {
 		for b.Loop() {
 			if v := verifierOf(); !v.verify(b.Context(), &check) || len(v.turned) > 0 {
+				b.Fatal(v.turned)
+			}
+		}
+	})
+	b.Run("one place", func(b *testing.B) {
+		one := book.Check{Places: []book.Place{{Pod: rankPod("one", "8", "8", false), Node: "n0000"}}}
+		for b.Loop() {
+			if v := verifierOf(); !v.verify(b.Context(), &one) || len(v.turned) > 0 {
 				b.Fatal(v.turned)
 			}
 		}
