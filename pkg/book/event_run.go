@@ -23,11 +23,13 @@ func (b *Book) SetRun(run *rqv1.Run) {
 	replans := !isNew && edited && replans(g.run, run)
 	g.leased = g.leased || isNew && b.roster.mayHaveLeases(run)
 	var forgone []rqv1.RunForgone
+	stood := run.Status.SuspendedSeconds
 	if !isNew {
-		forgone = g.run.Status.Forgone
+		forgone, stood = g.run.Status.Forgone, g.run.Status.SuspendedSeconds
 	}
 	g.run = run
 	b.waiting.order.adopt(g, isNew)
+	b.waiting.order.stoodStill(g, stood)
 	defer b.roster.settle(g)
 	defer b.waiting.file(g)
 	b.roster.classes.note(g)

@@ -178,16 +178,28 @@ func (o *order) adopt(g *gang, isNew bool) {
 		g.own = g.byRecord()
 		g.place = g.own
 	} else if own := g.byRecord(); !o.roster.open && own != g.own {
-		was := g.queued.in
-		if was {
-			o.remove(g)
-		}
-		g.own = own
-		if was {
-			o.add(g)
-		} else {
-			o.left[g] = true
-		}
+		o.goes(g, own)
+	}
+}
+
+// stoodStill has the own place of a gang be later by as long as its Run was suspended, once its status says so (R39).
+func (o *order) stoodStill(g *gang, before int64) {
+	if by := g.run.Status.SuspendedSeconds - before; by > 0 && o.roster.open {
+		o.goes(g, g.placeAt(g.own.since.Add(time.Duration(by)*time.Second)))
+	}
+}
+
+// goes gives a gang another own place.
+func (o *order) goes(g *gang, own spot) {
+	was := g.queued.in
+	if was {
+		o.remove(g)
+	}
+	g.own = own
+	if was {
+		o.add(g)
+	} else {
+		o.left[g] = true
 	}
 }
 

@@ -40,6 +40,25 @@ func setSuspended(c conditions, s *situation) {
 		not = saying{"Finished", "the Run has ended"}
 	}
 	c.raise(rqv1.ConditionSuspended, suspended, not)
+	if suspended == nil && !s.hasEnded() {
+		standStill(c.next, s.facts)
+	}
+}
+
+// standStill has the place in line of a Run that is resumed be later by as long as it was suspended (R39): who holds
+// Runs back gets ahead of nobody by it.
+func standStill(next *rqv1.RunStatus, f *facts) {
+	was := meta.FindStatusCondition(f.Run.Status.Conditions, rqv1.ConditionSuspended)
+	if was == nil || was.Status != metav1.ConditionTrue {
+		return
+	}
+	by := max(0, wholeTime(f.Now).Sub(was.LastTransitionTime.Time).Truncate(time.Second))
+	since := f.Run.QueuedSince()
+	if next.PlaceSince != nil {
+		since = next.PlaceSince.Time
+	}
+	next.SuspendedSeconds += int64(by / time.Second)
+	next.PlaceSince = &metav1.Time{Time: since.Add(by)}
 }
 
 // setForecast says when a suspended Run would start. What has not changed keeps its time.

@@ -61,6 +61,7 @@ func setTimeouts(next *rqv1.RunStatus, s *situation) {
 		count += was.Timeouts.Count
 	}
 	next.Timeouts, next.PlaceSince = &rqv1.RunTimeouts{Count: count, Last: at, Attempt: was.Attempt}, &at
+	next.SuspendedSeconds = 0
 }
 
 // ranOut says that the Run has run for its maxDuration.

@@ -23,6 +23,7 @@ func waitStories() (all []Story) {
 		Story{Name: "pods-of-a-waiting-run", Play: podsOfAWaitingRun},
 		Story{Name: "early-room", Play: earlyRoom},
 		Story{Name: "suspended-before-it-starts", Play: suspendedBeforeItStarts},
+		Story{Name: "suspended-stands-still", Play: suspendedStandsStill},
 		Story{Name: "suspended-while-it-runs", Alone: "it kills the scheduler", Play: suspendedWhileItRuns})
 }
 
@@ -241,7 +242,7 @@ func earlyRoom(s *Teller) {
 }
 
 // suspendedBeforeItStarts holds a Run back, which is forecast and keeps nobody from anything, and has it start when it
-// is resumed, by its age. One that only asks goes by itself when whoever has asked does not delete it.
+// is resumed. One that only asks goes by itself when whoever has asked does not delete it.
 func suspendedBeforeItStarts(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Fund("", Envelope("all", 100))
@@ -269,6 +270,35 @@ func suspendedBeforeItStarts(s *Teller) {
 		r.Labels = map[string]string{rqv1.LabelWhatIf: "true"}
 	})
 	s.Gone(asked)
+}
+
+// suspendedStandsStill has a Run that was held back while another came to wait be behind that one: its age stands still
+// as long as it is suspended, so that nobody has a place for a Run that is kept for the day that counts.
+func suspendedStandsStill(s *Teller) {
+	s.Nodes("d0", 1)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 8, InPods(8))
+	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("parked", 8, InPods(8), Suspended)
+	s.Says("parked", rqv1.RunPending, "suspended")
+	s.Later(3 * time.Second)
+	s.Submit("waits", 8, InPods(8))
+	s.Says("waits", rqv1.RunPending, "short by 8")
+	s.Later(2 * time.Second)
+	s.Edit("parked", Resumed)
+	s.Until("its place is to be later", func() error {
+		is, waits := s.Run("parked"), s.Run("waits").CreationTimestamp
+		if is.Status.PlaceSince == nil || !is.Status.PlaceSince.After(waits.Time) || is.Status.SuspendedSeconds == 0 {
+			return fmt.Errorf("it has its place since %v, and waits was made at %v", is.Status.PlaceSince, waits)
+		}
+		return nil
+	})
+	s.Says("parked", rqv1.RunPending, "short by 8")
+	s.Remove("train")
+	s.Says("waits", rqv1.RunRunning, "bound 8 GPUs")
+	s.Says("parked", rqv1.RunPending, "short by 8")
+	s.Remove("waits")
+	s.Says("parked", rqv1.RunRunning, "bound 8 GPUs")
 }
 
 // forecast waits until a suspended Run's forecast is as it should be.

@@ -100,12 +100,13 @@ func (s *RunSpec) RequeuesOnTimeout() bool {
 }
 
 // QueuedSince returns since when the Run has its place in line, unless others of its owner have exchanged theirs with
-// it: since its maxDuration was last over, or else since it was made.
+// it: since its maxDuration was last over, or else since it was made, and later by as long as it was suspended (R39).
 func (r *Run) QueuedSince() time.Time {
+	since := r.CreationTimestamp.Time
 	if t := r.Status.Timeouts; t != nil {
-		return t.Last.Time
+		since = t.Last.Time
 	}
-	return r.CreationTimestamp.Time
+	return since.Add(time.Duration(r.Status.SuspendedSeconds) * time.Second)
 }
 
 // Checkpoints reports whether the Run declares a checkpoint, so that it may be requeued (rule R22).

@@ -361,9 +361,15 @@ type RunStatus struct {
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 	// placeSince is the time that decides the Run's place in the queue if that is not its creation: its maxDuration was over
-	// then (rule R22), or a Run of its owner with a higher priority has started from its former place (rule R44). RFC 3339.
+	// then (rule R22), a Run of its owner with a higher priority has started from its former place (rule R44), or it has been
+	// suspended (rule R39). RFC 3339.
 	// +optional
 	PlaceSince *metav1.Time `json:"placeSince,omitempty"`
+	// suspendedSeconds is for how long the Run had been suspended when it was last resumed, in all, since it was created or its
+	// maxDuration was last over: its place in the queue is so much later (rule R39).
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	SuspendedSeconds int64 `json:"suspendedSeconds,omitempty"`
 	// refusal says as data why a waiting Run did not start when it was last tried; absent if it has not been refused.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
