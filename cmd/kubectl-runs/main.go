@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/klog/v2"
 
 	"github.com/davidlangworthy/jobtree/pkg/cli"
 )
@@ -20,6 +22,8 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who interrupts a second time does not wait for anything
+	klog.LogToStderr(false) // commands say what went wrong; what the client library tries again nobody need read
+	klog.SetOutput(io.Discard)
 	args, program := os.Args[1:], filepath.Base(os.Args[0])
 	if strings.HasPrefix(program, "kubectl_complete-") {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
