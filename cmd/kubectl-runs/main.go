@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -22,8 +21,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // who interrupts a second time does not wait for anything
-	klog.LogToStderr(false) // commands say what went wrong; what the client library tries again nobody need read
-	klog.SetOutput(io.Discard)
+	klog.SetLogger(klog.Logger{}) // commands say what went wrong; what the client library tries again nobody need read
 	args, program := os.Args[1:], filepath.Base(os.Args[0])
 	if strings.HasPrefix(program, "kubectl_complete-") {
 		args = append([]string{cobra.ShellCompRequestCmd}, args...)
