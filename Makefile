@@ -22,7 +22,7 @@ KUBERNETES_TOOLS := bin/kube-apiserver bin/kube-controller-manager bin/kubectl
 # The packages that make mutants changes, and those whose tests are to notice.
 MUTATED := $(addprefix ./pkg/,book lifecycle budget topology resolver forecast group reconcile)
 NOTICING := ./pkg/... ./cmd/... $(if $(wildcard test/story),./test/story/...)
-TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok bin/jobset-controller
+TOOLS := bin/etcd $(KUBERNETES_TOOLS) bin/kwok bin/jobset-controller bin/lws-controller
 GENERATORS := bin/controller-gen
 
 # kube-scheduler's library takes the feature gates' defaults from the Kubernetes version that is stamped here.
@@ -41,7 +41,7 @@ build: ## Build bin/jobtree-scheduler and bin/kubectl-runs.
 	@$(GO) build -ldflags '-X k8s.io/component-base/version.gitVersion=$(VERSION)' -o bin/kubectl-runs ./cmd/kubectl-runs
 	@for name in kubectl-jobtree kubectl_complete-runs kubectl_complete-jobtree; do ln -sf kubectl-runs bin/$$name; done
 
-tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the JobSet controller into bin/.
+tools: announce $(TOOLS) ## Build etcd, the Kubernetes control plane, kubectl, kwok and the controllers of JobSets and LeaderWorkerSets into bin/.
 
 # Of single packages only those with scenarios need the tools.
 test: $(if $(filter-out ./cmd% ./pkg% ./test/story%,$(or $(PKG),all)),tools build) ## Run all tests, or those of PKG, of which RUN names some. TEST_FLAGS adds flags to go test.
@@ -119,7 +119,7 @@ bin/controlplane:
 .PHONY: announce
 announce:
 	@for tool in $(TOOLS); do [ -e $$tool ] || { \
-	  echo 'Building etcd, Kubernetes, kwok and the JobSet controller from source, once: about 12 minutes on 2 cores.'; \
+	  echo 'Building etcd, Kubernetes, kwok and the controllers of JobSets and LeaderWorkerSets from source, once: about 12 minutes on 2 cores.'; \
 	  break; }; done
 
 # A tool is built in a module of its own, so that its dependencies never mix with ours, and again when that changes.
@@ -141,6 +141,13 @@ bin/jobset-controller: tools/jobset/go.mod tools/jobset/go.sum
 	@rm -rf bin/jobset && mkdir bin/jobset
 	@cd "$$(cd tools/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset)/config/components" && \
 	  cp -r --no-preserve=mode crd webhook '$(CURDIR)/bin/jobset'
+	@touch $@
+
+bin/lws-controller: tools/lws/go.mod tools/lws/go.sum
+	cd tools/lws && $(GO) build -o ../../$@ sigs.k8s.io/lws/cmd
+	@rm -rf bin/lws && mkdir bin/lws
+	@cd "$$(cd tools/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws)/config" && \
+	  cp -r --no-preserve=mode crd webhook '$(CURDIR)/bin/lws'
 	@touch $@
 
 bin/controller-gen: tools/codegen/go.mod tools/codegen/go.sum

@@ -27,6 +27,8 @@ type Options struct {
 	Kwok bool
 	// JobSet starts the controller of JobSets, and installs their kind and its webhooks. Default: off.
 	JobSet bool
+	// LWS does so for that of LeaderWorkerSets. Default: off.
+	LWS bool
 	// PodGroups has the API server serve the native PodGroup, and installs the kind of the coscheduling plugin.
 	// Default: off.
 	PodGroups bool
@@ -40,9 +42,9 @@ type Options struct {
 type ControlPlane struct {
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// Etcd, APIServer, ControllerManager, Kwok and JobSet are the processes; each can be signalled, killed and restarted.
-	// Kwok and JobSet are nil unless asked for.
-	Etcd, APIServer, ControllerManager, Kwok, JobSet *Process
+	// Etcd, APIServer, ControllerManager, Kwok, JobSet and LWS are the processes; each can be signalled, killed and
+	// restarted. The last three are nil unless asked for.
+	Etcd, APIServer, ControllerManager, Kwok, JobSet, LWS *Process
 	// Scheduler is the process that Options.Scheduler asks for; nil without it.
 	Scheduler *Process
 
@@ -71,7 +73,7 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 	}
 	defer unlock()
 	for _, step := range []func(context.Context) error{
-		c.startServers, c.installJobSet, c.installPodGroups, c.install, c.startControllers, c.startJobSet, c.startFleet,
+		c.startServers, c.installOperators, c.installPodGroups, c.install, c.startControllers, c.startOperators, c.startFleet,
 		c.startScheduler,
 	} {
 		if err := step(ctx); err != nil {

@@ -34,13 +34,13 @@ func TestUpDown(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	o := Options{Dir: dir, Kwok: true, JobSet: true, Detached: true}
+	o := Options{Dir: dir, Kwok: true, JobSet: true, LWS: true, Detached: true}
 	t.Cleanup(func() { _, _ = Down(dir) })
 	c, err := Start(ctx, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := []string{"etcd", "jobset-controller", "kube-apiserver", "kube-controller-manager", "kwok"}
+	all := []string{"etcd", "jobset-controller", "kube-apiserver", "kube-controller-manager", "kwok", "lws-controller"}
 	if diff := cmp.Diff(all, Running(dir)); diff != "" {
 		t.Error(diff)
 	}
@@ -58,7 +58,7 @@ func TestUpDown(t *testing.T) {
 		t.Errorf("second up: %s", diff)
 	}
 
-	for _, p := range []*Process{c.Etcd, c.APIServer, c.Kwok, c.JobSet} {
+	for _, p := range []*Process{c.Etcd, c.APIServer, c.Kwok, c.JobSet, c.LWS} {
 		if err := p.Kill(); err != nil {
 			t.Fatal(err)
 		}

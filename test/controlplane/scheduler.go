@@ -88,7 +88,7 @@ func (c *ControlPlane) KillSchedulers() error {
 
 // others are the names of the processes that are no schedulers.
 func (c *ControlPlane) others() (names []string) {
-	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Kwok, c.JobSet} {
+	for _, p := range []*Process{c.Etcd, c.APIServer, c.ControllerManager, c.Kwok, c.JobSet, c.LWS} {
 		if p != nil {
 			names = append(names, p.Name)
 		}

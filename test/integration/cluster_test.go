@@ -80,7 +80,7 @@ func liveCluster(t *testing.T) *cluster {
 		var dir string
 		if dir, live.err = os.MkdirTemp("", "jobtree-live-"); live.err == nil {
 			live.cluster, live.err = openCluster(controlplane.Options{
-				Dir: dir, Scheduler: true, Kwok: true, JobSet: true, Audit: true,
+				Dir: dir, Scheduler: true, Kwok: true, JobSet: true, LWS: true, Audit: true,
 				Config: schedulerConfig(t, dir, patientElection, map[string]any{"gangDeadline": "30s"}),
 			})
 		}

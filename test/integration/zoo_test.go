@@ -38,7 +38,7 @@ func TestZoo(t *testing.T) {
 		c = liveCluster(t)
 	} else {
 		var err error
-		c, err = openCluster(controlplane.Options{Dir: t.TempDir(), Scheduler: true, Kwok: true, JobSet: true,
+		c, err = openCluster(controlplane.Options{Dir: t.TempDir(), Scheduler: true, Kwok: true, JobSet: true, LWS: true,
 			PodGroups: true, Config: schedulerConfig(t, t.TempDir(), withoutElection, stories[0].Arguments())})
 		if err != nil {
 			t.Fatalf("starting a cluster: %v", err)
@@ -78,7 +78,8 @@ func visit(t *testing.T, c *cluster, s *story.Story) {
 // servedByOthers reports whether an API server serves a kind only by a definition of it.
 func servedByOthers(kind schema.GroupVersionKind) bool {
 	switch kind.Group {
-	case "", "batch", "apps", "scheduling.k8s.io", "scheduling.x-k8s.io", "jobset.x-k8s.io":
+	case "", "batch", "apps", "scheduling.k8s.io", "scheduling.x-k8s.io", "jobset.x-k8s.io",
+		"leaderworkerset.x-k8s.io":
 		return false
 	}
 	return true

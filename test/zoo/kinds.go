@@ -39,7 +39,7 @@ var kinds = []kind{
 	{apiVersion: "apps/v1", name: "StatefulSet", makes: ofStatefulSet, builtIn: true},
 	{apiVersion: "jobset.x-k8s.io/v1alpha2", name: "JobSet", makes: ofJobSet, builtIn: true,
 		scope: "jobset.sigs.k8s.io/jobset-name"},
-	{apiVersion: "leaderworkerset.x-k8s.io/v1", name: "LeaderWorkerSet", makes: ofLWS, lost: lwsLoses,
+	{apiVersion: "leaderworkerset.x-k8s.io/v1", name: "LeaderWorkerSet", makes: ofLWS, lost: lwsLoses, builtIn: true,
 		scope: "leaderworkerset.sigs.k8s.io/group-index"},
 	{apiVersion: "ray.io/v1", name: "RayCluster", makes: ofRayCluster},
 	{apiVersion: "ray.io/v1", name: "RayJob", makes: ofRayJob},
