@@ -81,7 +81,7 @@ type gang struct {
 	excluded map[string]string
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
-	// keptInVain is when the last of those ended for which it was kept until then; zero when none has.
+	// keptInVain is since when it was kept that was kept last until then, or for a pod that went at once; zero for never.
 	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool

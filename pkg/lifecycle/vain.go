@@ -87,8 +87,8 @@ func uncounted(run *rqv1.Run, since time.Time) time.Time {
 func restOf(f *facts, times int32) time.Time { return f.Now.Add(f.GangDeadline << times) }
 
 // heldInVainSince returns since when places have been held in an attempt that ends without the pods that they were held
-// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone after
-// a time as long: who makes the first pod again and again is not to hold the others' places for ever.
+// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone before,
+// but not at once: who makes the first pod again and again is not to hold the others' places for ever.
 func heldInVainSince(s *situation) time.Time {
 	f := s.facts
 	if !f.theirs() || !f.Run.Spec.TheirsComeLate() || s.phase != rqv1.RunPending || saysRunning(f.Run) || s.suspends() ||
@@ -102,8 +102,7 @@ func heldInVainSince(s *situation) time.Time {
 	for _, l := range f.Leases {
 		pod, start := f.podOf[l.PodUID()], l.HeldSince()
 		if l.Status.Closed || l.Spec.Attempt != f.Run.Status.Attempt || active(pod) || cutOrSucceeded(s, pod) ||
-			!f.Stands(l.Node()) ||
-			f.Now.Sub(start) <= f.GangDeadline {
+			!f.Stands(l.Node()) || f.Now.Sub(start) <= rqv1.HeldUnpaid {
 			continue
 		}
 		if since.IsZero() || start.Before(since) {

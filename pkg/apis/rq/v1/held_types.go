@@ -34,5 +34,8 @@ type RunHeldInVain struct {
 // MostInVain is the most attempts that are counted, and so bounds the rest after the last of them.
 const MostInVain = 6
 
+// HeldUnpaid is for how long places may be held that nobody pays for, and nothing is counted.
+const HeldUnpaid = 30 * time.Second
+
 // Rests reports whether the Run may not hold places for absent pods at an instant.
 func (h *RunHeldInVain) Rests(at time.Time) bool { return h != nil && at.Before(h.Until.Time) }
