@@ -130,6 +130,67 @@ func TestPlacesKeptInVainAreNotKeptAgainAtOnce(t *testing.T) {
 	})
 }
 
+// TestAGroupThatIsMadeAnewBeginsNoNewCount: who deletes a group that holds places in vain, or suspends it, and makes it
+// anew has it rest all the same, the longer the more often that has happened, whoever schedules by then (R46). The count
+// is forgotten in time.
+func TestAGroupThatIsMadeAnewBeginsNoNewCount(t *testing.T) {
+	for what, ends := range map[string]func(w *world, first types.UID){
+		"with its pod after": func(w *world, first types.UID) {
+			w.ForgetRun("run00")
+			w.DeletePod(first)
+		},
+		"with its pod before": func(w *world, first types.UID) {
+			w.DeletePod(first)
+			w.DeleteRun("run00")
+		},
+		"with its pod counted before": func(w *world, first types.UID) {
+			w.DeletePod(first)
+			if err := w.Reconcile("run00"); err != nil {
+				t.Error(err)
+			}
+			w.DeleteRun("run00")
+		},
+		"while it rests": func(w *world, first types.UID) {
+			w.DeletePod(first)
+			w.rounds(2)
+			w.DeleteRun("run00")
+		},
+	} {
+		tell(t, func(w *world) {
+			first := w.startSlowly()
+			for again := range 3 {
+				w.Pass(gangDeadline - 5*time.Second)
+				w.rounds(2)
+				ends(w, first)
+				w.rounds(2)
+				w.tellBudget("a")
+				w.submitWithSpares("run00", "org:a", 1, 4, 8, 0, ungrouped, lateFirst)
+				w.restsAfter(again+1, what)
+				w.Pass(gangDeadline + time.Second)
+				w.rounds(6)
+				if held := w.heldGPUs(); held != 32 {
+					t.Fatalf("%s: %d GPUs are held although it has rested: %s", what, held, w.Runs["run00"].Status.Message)
+				}
+				first = w.firstOf("run00")
+			}
+			w.DeleteRun("run00")
+			w.rounds(2)
+			w.Pass(8 * time.Hour)
+			if w.tellBudget("a"); w.Budgets["a"].Status.HeldInVain != nil {
+				t.Errorf("%s: it says for ever: %+v", what, w.Budgets["a"].Status.HeldInVain)
+			}
+		})
+	}
+}
+
+// tellBudget has a Budget's status say what the book knows.
+func (w *world) tellBudget(name string) {
+	told := w.Budgets[name].DeepCopy()
+	report, _ := w.Book.Budgets.BudgetReport(told, w.Now)
+	told.Status = report.Status
+	w.SetBudget(told)
+}
+
 // TestAPlaceThatWasPaidForASecondWasKeptInVain: who deletes a pod of a running group again and again, has the next one
 // made at the last moment, and deletes that after a second, is not to have its place from the second time on either
 // (R46), whoever schedules by then. One that has run for longer than its place was kept has it again.
