@@ -79,6 +79,8 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
+	// bans are those that turned pods of one kind down, by kind.
+	bans []*ban
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
 	// keptInVain is since when it was kept that was kept last until then, or for a pod that went at once; zero for never.
