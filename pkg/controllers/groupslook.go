@@ -219,12 +219,9 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
 	soon := g.tellRest(run, v, resized)
 	if soon == 0 { // else one is about to be told why it waits now
-		err = g.retract(ctx, v.waiting, false)
+		soon, err = g.retract(ctx, v.waiting, false)
 	}
-	after := g.feed(run, v) // they may be bound from now on
-	if soon > 0 && (after == 0 || soon < after) {
-		after = soon
-	}
+	after := lifecycle.Soonest(g.feed(run, v), soon) // they may be bound from now on
 	maps.Copy(who, v.mayNotGrow)
 	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
 	if rest := g.rest(groupRest); turned && !run.Ended() && (after == 0 || rest < after) {
@@ -326,15 +323,16 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	switch {
 	case told != "":
-		err := g.report(ctx, o, nil, told)
-		return g.rest(groupRest), errors.Join(err, g.tellAll(ctx, waiting, told, d.Problem == ""))
+		problem := g.report(ctx, o, nil, told)
+		soon, err := g.tellAll(ctx, waiting, told, d.Problem == "")
+		return lifecycle.Soonest(g.rest(groupRest), soon), errors.Join(problem, err)
 	case d.Spec == nil && d.Waits == "":
 		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return 0, g.retract(ctx, waiting, false) // the Run's own event looks again
+		return g.retract(ctx, waiting, false) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }

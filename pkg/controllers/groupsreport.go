@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,13 +54,10 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
-// mostTold is how many pods are told something each time that their group is looked at.
-const mostTold = 100
-
 // tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
 // further, and their condition the others (R43), unless they wait for another's gate. Where the group waits for more
-// pods, nothing is wrong with the others.
-func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) error {
+// pods, nothing is wrong with the others. It returns when there is more to tell; 0 for never.
+func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) (time.Duration, error) {
 	first := max(0, g.firstTold(waiting))
 	rest := slices.Delete(slices.Clone(waiting), first, first+1)
 	g.decide(waiting[first:first+1], book.Stranger{Refused: why})
@@ -67,7 +65,8 @@ func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string,
 	if waits {
 		return g.retract(ctx, rest, true)
 	}
-	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
+	words, after := lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now())
+	return after, g.tell(ctx, words)
 }
 
 // firstTold returns which of the pods that wait a scheduling cycle tells why: the first with GPUs, of those that no
@@ -81,14 +80,16 @@ func (g *groups) firstTold(waiting []*corev1.Pod) int {
 }
 
 // retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
-// wrong and is not any more, or of a Run that is gone for long: nobody else would.
-func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) error {
+// wrong and is not any more, or of a Run that is gone for long: nobody else would. It returns when there is more to
+// tell; 0 for never.
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) (time.Duration, error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
-	return g.tell(ctx, lifecycle.NotItsTurn(held, goneForLong))
+	words, after := lifecycle.NotItsTurn(held, goneForLong, g.clock.Now())
+	return after, g.tell(ctx, words)
 }
 
 func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {
-	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words[:min(len(words), mostTold)])
+	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words)
 }
 
 // misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A

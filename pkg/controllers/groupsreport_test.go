@@ -97,6 +97,7 @@ func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
 	g.want("nothing has changed", open)
 	says("nothing has changed", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
 	g.named("o")
+	g.clock.Step(groupRest)
 	g.want("it is mended", open, "create")
 	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotItsTurn"})
 }
