@@ -58,8 +58,8 @@ type pods struct {
 	// payers are the service accounts whose pods may have ranks in Run payersOf.
 	payers   map[string]bool
 	payersOf types.UID
-	// apart are those that wait of which it is known that a JobSet has made them, where they may wait by that alone.
-	apart map[types.UID]bool
+	// apart says of those that wait, if they may by that alone, whether a JobSet has made them.
+	apart map[types.UID]ofASet
 	// shape is what is known of the group; seen says that it is.
 	shape group.Shape
 	seen  bool
@@ -374,7 +374,7 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	}
 	var waiting []*corev1.Pod
 	for _, pod := range of.waiting {
-		made := g.exclusiveJob(pod) == nil || of.apart[pod.UID]
+		made := g.exclusiveJob(pod) == nil || of.apart[pod.UID].yes
 		if made && g.asksForGPUs(pod) && !gated(pod) && of.pays(run, pod) && g.misfit(run, pod) == "" {
 			waiting = append(waiting, pod)
 		}

@@ -46,6 +46,8 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 		g.forget(key)
 		return 0, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTakes)
+	defer cancel()
 	made, err := g.asMade(ctx, key, waiting)
 	if err != nil {
 		return 0, err
@@ -62,8 +64,6 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 		g.decide(waiting, book.Stranger{Free: left <= 0}) // none of them asks for GPUs
 		return max(0, left), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTakes)
-	defer cancel()
 	o, problem, err := g.observe(ctx, key, run, slices.Concat(waiting, members))
 	if err != nil {
 		return 0, err
