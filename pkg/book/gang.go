@@ -83,6 +83,8 @@ type gang struct {
 	bans []*ban
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
+	// apartAt are the last pods with Leases of ranks that keep pods of other namespaces away, by rank.
+	apartAt map[int]*corev1.Pod
 	// keptInVain is since when it was kept that was kept last until then, or for a pod that went at once; zero for never.
 	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
