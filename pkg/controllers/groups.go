@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -27,6 +28,7 @@ type groups struct {
 	groupReader
 	book    *book.Book
 	clock   clock.Clock
+	events  events.EventRecorder
 	watches *watches
 	// changed has a Run looked at.
 	changed func(types.NamespacedName, lane.Work)
@@ -87,10 +89,9 @@ type pods struct {
 }
 
 func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.Work)) *groups {
-	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
-		line:  newGroupLine(),
-		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{},
-		succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
+	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, events: o.events, watches: w,
+		changed: changed, line: newGroupLine(), known: map[group.Key]*pods{}, at: map[types.UID]group.Key{},
+		unseen: map[types.UID]group.Key{}, succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
 }
 
 // follow notes what informers are told of pods and of Runs.

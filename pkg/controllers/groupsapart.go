@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // asMade returns the pods of a group that wait without those that say a JobSet made them, so that they may keep pods of
@@ -39,7 +39,7 @@ func (g *groups) asMade(ctx context.Context, key group.Key, waiting []*corev1.Po
 		if is.yes {
 			left = append(left, pod)
 		} else {
-			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: group.ReachesOutOfNoJobSet(pod)})
+			g.refuse(lifecycle.ReasonNotServed, group.ReachesOutOfNoJobSet(pod), pod)
 		}
 	}
 	g.mu.Lock()

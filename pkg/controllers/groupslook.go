@@ -35,8 +35,8 @@ const (
 	lookTakes = 10 * time.Second
 )
 
-// look brings a group a step further. It returns when to look again without an event; 0 for never.
-func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, err error) {
+// lookAt brings a group a step further. It returns when to look again without an event; 0 for never.
+func (g *groups) lookAt(ctx context.Context, key group.Key) (again time.Duration, err error) {
 	run := g.runOf(key)
 	waiting, members, err := g.podsOf(key, run)
 	if err != nil {
@@ -75,7 +75,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 	}
 	if !v.past {
 		for pod, why := range misfits {
-			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+			g.refuse(lifecycle.ReasonNotServed, why, pod)
 		}
 	}
 	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })

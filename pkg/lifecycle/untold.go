@@ -20,9 +20,9 @@ type Word struct {
 // Reasons of condition PodScheduled. Autoscalers read Unschedulable, and add nodes for it: others are for what no node
 // would mend.
 const (
-	notFunded  = "NotFunded"
-	notServed  = "NotServed"
-	notItsTurn = "NotItsTurn"
+	ReasonNotFunded  = "NotFunded"
+	ReasonNotServed  = "NotServed"
+	ReasonNotItsTurn = "NotItsTurn"
 )
 
 // How much is said, since each word is a write: wordRest is how long a pod is told nothing new for the same reason, as
@@ -55,14 +55,14 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if f.Shape == nil && !r.LacksMoney() && !toldByUs(scheduledOf(pod)) {
 			continue
 		}
-		t.tell(pod, reason, r.Message)
+		t.tell(pod, reason, r.Message, wordRest)
 	}
 	return t.words, t.after
 }
 
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
-	return is.Reason == notFunded || is.Reason == notServed || is.Reason == notItsTurn
+	return is.Reason == ReasonNotFunded || is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn
 }
 
 // byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.
@@ -87,15 +87,16 @@ func newTeller(pods []*corev1.Pod, now time.Time) *teller {
 	return t
 }
 
-// tell tells a pod something, unless it has been told so or has a place, or is to rest.
-func (t *teller) tell(pod *corev1.Pod, reason, message string) {
-	is, rest := scheduledOf(pod), reasonRest
+// tell tells a pod something, unless it has been told so or has a place, or is to rest, for so long where the reason is
+// the same.
+func (t *teller) tell(pod *corev1.Pod, reason, message string, rest time.Duration) {
+	is := scheduledOf(pod)
 	message = Shortened(message, longestMessage)
 	if is.Status == corev1.ConditionTrue || is.Reason == reason && is.Message == message {
 		return
 	}
-	if is.Reason == reason {
-		rest = wordRest
+	if is.Reason != reason {
+		rest = reasonRest
 	}
 	switch rest = is.LastProbeTime.Add(rest).Sub(t.now); {
 	case rest > 0:
@@ -113,7 +114,21 @@ func (t *teller) tell(pod *corev1.Pod, reason, message string) {
 func NotServed(pods []*corev1.Pod, why string, now time.Time) ([]Word, time.Duration) {
 	t := newTeller(pods, now)
 	for _, pod := range pods {
-		t.tell(pod, notServed, why)
+		t.tell(pod, ReasonNotServed, why, wordRest)
+	}
+	return t.words, t.after
+}
+
+// TurnedAway returns what pods are told that are to have no rank, or none yet, each by itself: by asks, its reason and
+// why, empty for one that is told nothing. A cycle would say of it that it is Unschedulable, for which autoscalers add
+// nodes. It returns also when to ask again.
+func TurnedAway(pods []*corev1.Pod, by func(*corev1.Pod) (reason, why string), now time.Time) ([]Word, time.Duration) {
+	t := newTeller(pods, now)
+	for _, pod := range pods {
+		reason, why := by(pod)
+		if why != "" {
+			t.tell(pod, reason, why, reasonRest)
+		}
 	}
 	return t.words, t.after
 }
@@ -126,24 +141,43 @@ func NotItsTurn(pods []*corev1.Pod, goneForLong bool, now time.Time) ([]Word, ti
 	t := newTeller(pods, now)
 	for _, pod := range pods {
 		is := scheduledOf(pod)
-		over := is.Reason == notServed || is.Reason == notFunded && goneForLong ||
+		over := is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn || is.Reason == ReasonNotFunded && goneForLong ||
 			is.Reason == corev1.PodReasonUnschedulable && (goneForLong || byCycle(is))
 		if is.Status == corev1.ConditionFalse && over {
-			t.tell(pod, notItsTurn, "waiting for the pod's group to start")
+			t.tell(pod, ReasonNotItsTurn, "waiting for the pod's group to start", wordRest)
 		}
 	}
 	return t.words, t.after
+}
+
+// WaitsFor returns the reason of condition PodScheduled for what a Run waits for, as its status says.
+func WaitsFor(run *rqv1.Run) string {
+	if r := run.Status.Refusal; r != nil {
+		return reasonFor(&plan.Refusal{Reason: plan.Reason(r.Reason)})
+	}
+	return ReasonNotItsTurn
+}
+
+// GrowsFor is WaitsFor for what a Run that runs lacks to become wider.
+func GrowsFor(run *rqv1.Run) string {
+	switch w := run.Status.Width; {
+	case w != nil && w.Lacks == rqv1.LacksMoney:
+		return ReasonNotFunded
+	case w != nil && w.Lacks == rqv1.LacksGPUs:
+		return corev1.PodReasonUnschedulable
+	}
+	return ReasonNotItsTurn
 }
 
 // reasonFor returns the reason that a refusal is told for.
 func reasonFor(r *plan.Refusal) string {
 	switch {
 	case r.LacksMoney():
-		return notFunded
+		return ReasonNotFunded
 	case r.Reason == plan.WrongResource || r.Reason == plan.Unsupported:
-		return notServed
+		return ReasonNotServed
 	case r.AboutPods():
-		return notItsTurn
+		return ReasonNotItsTurn
 	}
 	return corev1.PodReasonUnschedulable
 }

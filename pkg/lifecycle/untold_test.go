@@ -52,20 +52,20 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	}
 	room := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "0 fit now"}
 	says(0, room) // kube-scheduler tells them
-	says(time.Second, short("short by 8"), both(notFunded, "short by 8")...)
+	says(time.Second, short("short by 8"), both(ReasonNotFunded, "short by 8")...)
 	says(2*time.Second, short("short by 8"))
 	says(30*time.Second, short("short by 4"))
-	says(62*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	says(62*time.Second, short("short by 4"), both(ReasonNotFunded, "short by 4")...)
 	says(63*time.Second, room)
 	says(72*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	says(73*time.Second, short("short by 4"))
-	says(82*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	says(82*time.Second, short("short by 4"), both(ReasonNotFunded, "short by 4")...)
 	for _, pod := range o.Pods {
-		pod.Status.Conditions[0].Reason = notItsTurn
+		pod.Status.Conditions[0].Reason = ReasonNotItsTurn
 	}
 	says(92*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	o.Pods[0].Spec.NodeName = "n1"
-	says(200*time.Second, short("short by 2"), both(notFunded, "short by 2")[1:]...)
+	says(200*time.Second, short("short by 2"), both(ReasonNotFunded, "short by 2")[1:]...)
 	o.Run.Spec.Source, o.Run.Spec.Pods = "", nil
 	says(400*time.Second, short("short by 1"))
 }
