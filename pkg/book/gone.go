@@ -65,7 +65,8 @@ func (g *gang) holdsForAbsent() (since, till time.Time) {
 		if part.Spare || l.attempt != g.run.Status.Attempt || l.reason == rqv1.ClosedNodeFailure || l.moved() {
 			continue
 		}
-		if came++; since.IsZero() || l.held.Before(since) {
+		came++
+		if since.IsZero() || l.held.Before(since) {
 			since = l.held
 		}
 		open, till = open || l.ended.IsZero(), latest(till, l.ended)

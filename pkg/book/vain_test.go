@@ -131,8 +131,8 @@ func TestPlacesKeptInVainAreNotKeptAgainAtOnce(t *testing.T) {
 }
 
 // TestAGroupThatIsMadeAnewBeginsNoNewCount: who deletes a group that holds places in vain, or suspends it, and makes it
-// anew has it rest all the same, the longer the more often that has happened, whoever schedules by then (R46). The count
-// is forgotten in time.
+// anew has it rest all the same, the longer the more often that has happened, whoever schedules by then (R46). The
+// count is forgotten in time.
 func TestAGroupThatIsMadeAnewBeginsNoNewCount(t *testing.T) {
 	for what, ends := range map[string]func(w *world, first types.UID){
 		"with its pod after": func(w *world, first types.UID) {

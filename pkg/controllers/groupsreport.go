@@ -87,7 +87,8 @@ func (g *groups) tellRefused(ctx context.Context, key group.Key) (time.Duration,
 }
 
 // tellAll tells all pods of a group that wait why no Run stands for it, the first with an event, unless they wait for
-// another's gate. Where the group waits for more pods, nothing is wrong with the others. It returns when there is more to tell; 0 for never.
+// another's gate. Where the group waits for more pods, nothing is wrong with the others. It returns when there is more
+// to tell; 0 for never.
 func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) (time.Duration, error) {
 	first, reason := max(0, g.firstTold(waiting)), lifecycle.ReasonNotServed
 	if waits {

@@ -26,7 +26,8 @@ const (
 )
 
 // How much is said, since each word is a write: wordRest is how long a pod is told nothing new for the same reason, as
-// the numbers in it move, reasonRest for any reason, and mostWords how many pods of a group are told something a second.
+// the numbers in it move, reasonRest for any reason, and mostWords how many pods of a group are told something each
+// second.
 const (
 	wordRest   = time.Minute
 	reasonRest = 10 * time.Second
@@ -141,7 +142,8 @@ func NotItsTurn(pods []*corev1.Pod, goneForLong bool, now time.Time) ([]Word, ti
 	t := newTeller(pods, now)
 	for _, pod := range pods {
 		is := scheduledOf(pod)
-		over := is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn || is.Reason == ReasonNotFunded && goneForLong ||
+		over := is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn ||
+			is.Reason == ReasonNotFunded && goneForLong ||
 			is.Reason == corev1.PodReasonUnschedulable && (goneForLong || byCycle(is))
 		if is.Status == corev1.ConditionFalse && over {
 			t.tell(pod, ReasonNotItsTurn, "waiting for the pod's group to start", wordRest)

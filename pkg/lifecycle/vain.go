@@ -91,8 +91,8 @@ func uncounted(run *rqv1.Run, since time.Time) time.Time {
 func restOf(f *facts, times int32) time.Time { return f.Now.Add(f.GangDeadline << times) }
 
 // heldInVainSince returns since when places have been held in an attempt that ends without the pods that they were held
-// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone before,
-// but not at once: who makes the first pod again and again is not to hold the others' places for ever.
+// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone
+// before, but not at once: who makes the first pod again and again is not to hold the others' places for ever.
 func heldInVainSince(s *situation) time.Time {
 	f := s.facts
 	if !f.theirs() || !f.Run.Spec.TheirsComeLate() || s.phase != rqv1.RunPending || saysRunning(f.Run) || s.suspends() ||
