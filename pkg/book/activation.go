@@ -254,7 +254,7 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 			why += "; and " + a.Why
 		}
 		a.Cause, a.Why = rqv1.CanceledNodesRejected, why
-		v.rebuffs.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.excluded)))
+		v.rebuffs.noteRebuff(g, g.reservation.UID, slices.Collect(maps.Keys(g.turnedBy())))
 	}
 	g.activation = a
 	if !a.returns() {
@@ -266,8 +266,9 @@ func (v *activations) fail(g *gang, a *Activation, now time.Time) {
 // turnedDown says which nodes other scheduling rules keep a gang from, for want of something else than GPUs; empty when
 // they do not. GPUs are taken by somebody who came between, and may be free the next time.
 func (v *activations) turnedDown(g *gang) string {
+	turned := g.turnedBy()
 	var nodes []string
-	for node, why := range g.excluded {
+	for node, why := range turned {
 		if !v.args.GPUResource.NamedIn(why) {
 			nodes = append(nodes, node)
 		}
@@ -277,7 +278,7 @@ func (v *activations) turnedDown(g *gang) string {
 	}
 	slices.Sort(nodes)
 	return fmt.Sprintf("other scheduling rules rejected %d nodes, such as %s: %s", len(nodes), nodes[0],
-		g.excluded[nodes[0]])
+		turned[nodes[0]])
 }
 
 // completed says where a gang starts once what has been cut for it is free: away from what has been cut for others who

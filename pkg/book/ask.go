@@ -51,7 +51,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.Priority, l.PlaceSince = b.roster.priorities.of(g.run), g.placeSince()
 		b.views.lookAtCompleted(&l, g)
 		b.views.lookAtForgone(&l, g)
-		l.KeptInVain = g.keptInVain
+		l.KeptInVain, l.Inherits = g.keptInVain, b.gone.inheritedBy(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
 	for _, node := range l.Lost {

@@ -57,6 +57,7 @@ type Book struct {
 	trials *trials
 	views  *observer
 	sick   *sick
+	gone   *goneInVain
 
 	strangers strangers
 
@@ -149,7 +150,10 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
-	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
+	b.gone = &goneInVain{args: args, accounts: b.accounts, roster: b.roster, mail: b.mail,
+		counts: map[string]map[ownerIn]rqv1.RunHeldInVain{}}
+	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats,
+		gone: b.gone}
 }
 
 // Reads tells that this process leads, and is about to read the whole ledger: a Lease may close from now on after it

@@ -20,12 +20,14 @@ type Budgets struct {
 	mail     *mailbox
 	waiting  *waitlist
 	seats    *seating
+	gone     *goneInVain
 }
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
 func (u *Budgets) SetBudget(b *rqv1.Budget) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.gone.read(b)
 	old := u.accounts.Budget(b.Name)
 	if old != nil && old.Generation == b.Generation && old.UID == b.UID {
 		return // only the status has changed
@@ -47,6 +49,7 @@ func (u *Budgets) DeleteBudget(name string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.accounts.DeleteBudget(name)
+	delete(u.gone.counts, name)
 	u.fleet.SetSelectorKeys(u.accounts.SelectorKeys())
 	u.waiting.wakePayers() // whose family it was in has another now
 }
@@ -81,10 +84,10 @@ func (u *Budgets) BudgetReport(of *rqv1.Budget, now time.Time) (BudgetReport, bo
 	if u.accounts.Budget(of.Name) == nil {
 		return BudgetReport{}, false
 	}
-	return BudgetReport{
-		Status: u.accounts.Status(of, now), Overdrafts: u.accounts.Overdrafts(of.Name),
-		Circle: u.accounts.Circular(of.Spec.Owner),
-	}, true
+	status := u.accounts.Status(of, now)
+	status.HeldInVain = u.gone.of(of.Name, now)
+	return BudgetReport{Status: status, Overdrafts: u.accounts.Overdrafts(of.Name),
+		Circle: u.accounts.Circular(of.Spec.Owner)}, true
 }
 
 // Usage returns the GPUs that open Leases charge, by envelope.

@@ -152,6 +152,9 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 	}
 	for _, t := range c.learn(asked, turned) {
 		t.Most = x.mostBut(g, t)
+		if g.turnsItsKind(asked, turned, t) {
+			t.Most = -1
+		}
 		if t.Skewed {
 			c.skew(t.Node)
 		}

@@ -69,22 +69,27 @@ func (t *nodeTable) anyContradicts(g *gang) string {
 
 // keepsAway says that a pod would keep pods of other namespaces from where it runs, which is no pod's to say; empty
 // where it would not, and for who takes the place of one of a gang that was let in with the same rules.
-func (t *nodeTable) keepsAway(m *member) string {
+func (t *nodeTable) keepsAway(m *member) (why string) {
 	switch {
-	case m.standIn || m.gang.run == nil || m.gang.started() && m.saysWhatRuns():
-		return ""
+	case m.standIn || m.gang.run == nil:
 	case !m.gang.run.Spec.Theirs():
-		return group.ReachesOthers(m.pod)
-	case t.args.ForeignAntiAffinity == config.AntiAffinityAllow:
+		why = group.ReachesOthers(m.pod)
+	case t.args.ForeignAntiAffinity != config.AntiAffinityAllow:
+		why = group.ReachesOut(m.pod)
+	}
+	if why != "" && m.gang.started() && m.saysWhatRuns() {
 		return ""
 	}
-	return group.ReachesOut(m.pod)
+	return why
 }
 
-// saysWhatRuns reports whether a pod of a gang keeps away the same pods as its others that have places: those of a Run
-// do, by its template, which never changes, and others are compared.
+// saysWhatRuns reports whether a pod of a gang keeps away the same pods as its others that have places, or as the one
+// that its rank had last: those of a Run do, by its template, which never changes, and others are compared.
 func (m *member) saysWhatRuns() bool {
 	if !m.gang.run.Spec.Theirs() {
+		return true
+	}
+	if was := m.gang.apartAt[m.part.Index]; was != nil && !m.part.Spare && group.SameApart(was, m.pod) {
 		return true
 	}
 	for other := range m.gang.all() {
@@ -93,6 +98,18 @@ func (m *member) saysWhatRuns() bool {
 		}
 	}
 	return false
+}
+
+// noteApart remembers a rank's pod that has a Lease and keeps pods of other namespaces away: the next one of that rank
+// may do so too.
+func (g *gang) noteApart(m *member) {
+	if m.part.Spare || group.ReachesOthers(m.pod) == "" {
+		return
+	}
+	if g.apartAt == nil {
+		g.apartAt = map[int]*corev1.Pod{}
+	}
+	g.apartAt[m.part.Index] = m.pod
 }
 
 // seeAdmission is where to look for what a Run's own words do not say.

@@ -23,6 +23,8 @@ type variant struct {
 	barred func(node string) bool
 	usable int
 	in     map[string]bool
+	// ban is the nodes that have turned them down; nil for none.
+	ban *ban
 }
 
 // like reports whether a pod is of a variant.
@@ -48,7 +50,7 @@ func (g *gang) variants() []*variant {
 	var out []*variant
 	for _, m := range g.active.members {
 		if m != nil && !m.standIn && m.stage < finished {
-			out, _ = variantOf(out, m.pod, m.beside)
+			out, _ = g.variantOf(out, m.pod, m.beside)
 		}
 	}
 	if len(out) < 2 {
@@ -57,14 +59,16 @@ func (g *gang) variants() []*variant {
 	return out
 }
 
-// variantOf returns some variants with that of a pod among them.
-func variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) ([]*variant, *variant) {
+// variantOf returns some variants of a gang with that of a pod among them. Pods of a kind that nodes have turned down
+// are of one of their own.
+func (g *gang) variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) ([]*variant, *variant) {
+	ban := g.banOf(pod, beside)
 	for _, s := range variants {
-		if s.like(pod, beside) {
+		if s.ban == ban && s.like(pod, beside) {
 			return variants, s
 		}
 	}
-	s := &variant{pod: pod, beside: beside}
+	s := &variant{pod: pod, beside: beside, ban: ban}
 	return append(variants, s), s
 }
 
@@ -81,7 +85,7 @@ func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
 			pod, beside = m.pod, m.beside
 		}
 		var s *variant
-		out, s = variantOf(out, pod, beside)
+		out, s = g.variantOf(out, pod, beside)
 		s.missing = append(s.missing, part)
 	}
 	return out

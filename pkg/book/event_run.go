@@ -140,6 +140,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	if g == nil {
 		return
 	}
+	b.gone.leaves(g)
 	b.places.unwind(g)
 	b.seats.vacateAll(g)
 	b.seats.giveAsideFrom(g, 0)

@@ -49,17 +49,22 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 // place yet. It returns nil when there is none, so that pack need not look at single nodes. What nodes have beside
 // GPUs is the packer's to know.
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
-	return t.turning(g, t.barredToAny(g, pod), g.fled())
+	rejected := t.turning(g, t.barredToAny(g, pod), g.fled())
+	for _, b := range g.bans {
+		rejected = either(rejected, b.has())
+	}
+	return rejected
 }
 
-// rejectedAll is rejected with the nodes that none of the gang's pods may use, where these differ.
+// rejectedAll is rejected with the nodes that none of the gang's pods may use, where these differ: those apart that
+// have turned some of them down.
 func (t *nodeTable) rejectedAll(g *gang, pod *corev1.Pod) func(node string) bool {
 	return t.turning(g, t.barredToAll(g, pod), g.fled())
 }
 
 // rejecting is rejected with the nodes that ranks are to leave if they can: those are none for who stays there.
 func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node string) bool {
-	return t.turning(g, t.barred(g.run.Spec.Resources.GPUType, pod), fled)
+	return either(t.turning(g, t.barred(g.run.Spec.Resources.GPUType, pod), fled), g.banned(pod))
 }
 
 // turning adds to the nodes that pods of a gang are barred from those that another rule has turned down, and those that
@@ -101,7 +106,7 @@ func (t *nodeTable) blame(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now t
 	if rejection == nil {
 		return
 	}
-	if !rejection.Known && asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare || refusal.Belated) {
+	if !rejection.Known && g.asksBeyond(pod) && (!g.started() || g.grows() || refusal.Spare || refusal.Belated) {
 		rejection.Rest = g.check.retryRest()
 	}
 	if fits(barred) {
@@ -141,13 +146,14 @@ const mostKeys = 4
 // reach, those that have too little beside these for as many, and those of which an outage is planned. It is nil when
 // there are none.
 func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.Time) *plan.Rejection {
-	out := &plan.Rejection{Known: len(g.excluded) == 0}
-	for name, why := range g.excluded {
+	turned := g.turnedBy()
+	out := &plan.Rejection{Known: len(turned) == 0}
+	for name, why := range turned {
 		out.Add(name, why)
 	}
 	for name, node := range t.ofFlavor[g.full.Flavor] {
 		pods := t.fleet.Free(name) / max(1, g.full.GPUsPerPod)
-		if pods == 0 || g.excluded[name] != "" || barred != nil && barred(name) || !t.serves(node) {
+		if pods == 0 || turned[name] != "" || barred != nil && barred(name) || !t.serves(node) {
 			continue
 		}
 		if planned := t.fleet.Outage(name); planned.ShutsMovable(now, g.lastsUntil(now), g.leavesBefore()) {
@@ -208,7 +214,9 @@ func (t *nodeTable) servedBy(g *gang) map[string]serving {
 func (t *nodeTable) admitsOne(g *gang, node *corev1.Node) bool {
 	variants := g.variants()
 	return variants == nil && admits(node, g.model()) ||
-		slices.ContainsFunc(variants, func(s *variant) bool { return admits(node, s.pod) })
+		slices.ContainsFunc(variants, func(s *variant) bool {
+			return admits(node, s.pod) && (s.ban == nil || s.ban.nodes[node.Name] == "")
+		})
 }
 
 // admits reports whether a pod may go to a node by what both say.

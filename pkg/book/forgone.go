@@ -118,10 +118,14 @@ func (k *keptRooms) forgo(now time.Time) {
 				l.over = true
 			case !noted:
 				l.at = now.Add(k.args.GangDeadline.Duration)
+				if last != nil && last.vainly() {
+					g.keepsInVain(last.after)
+					k.mail.reconcile(keyOf(g.run), lane.Date) // which counts it
+				}
 			case !now.Before(l.at):
 				l.over = true
-				if last != nil && last.ended.After(g.keptInVain) {
-					g.keptInVain = last.ended
+				if last != nil {
+					g.keepsInVain(last.ended)
 				}
 			}
 			if l.over && !g.lapses[index].over {
@@ -135,6 +139,9 @@ func (k *keptRooms) forgo(now time.Time) {
 		g.lapses = lapses
 	}
 }
+
+// keepsInVain notes since when a place has been kept in vain.
+func (g *gang) keepsInVain(since time.Time) { g.keptInVain = latest(g.keptInVain, since) }
 
 // giveUpForgone gives up what is kept for ranks of which a Run's status says so by now. It reports whether it has been
 // for one whose pod has come meanwhile, and waits, or whose last pod is still there, for which others have waited.

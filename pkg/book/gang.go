@@ -79,9 +79,13 @@ type gang struct {
 	refusal *plan.Refusal
 	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
 	excluded map[string]string
+	// bans are those that turned pods of one kind down, by kind.
+	bans []*ban
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
-	// keptInVain is when the last of those ended for which it was kept until then; zero when none has.
+	// apartAt are the last pods with Leases of ranks that keep pods of other namespaces away, by rank.
+	apartAt map[int]*corev1.Pod
+	// keptInVain is since when it was kept that was kept last until then, or for a pod that went at once; zero for never.
 	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.
 	spurned map[string]bool

@@ -168,7 +168,7 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	if !g.growth.failed {
 		g.growth.fails = 0
 	}
-	clear(g.excluded) // it may go there by the time at which it grows again
+	g.readmitAll() // it may go there by the time at which it grows again
 	if g.refusal != nil && g.refusal.Grow {
 		g.refusal, g.woken = nil, false
 		e.waiting.remove(g)

@@ -62,17 +62,23 @@ func TestNobodyKeepsOtherNamespacesAway(t *testing.T) {
 // What runs since before such rules were refused goes on as it is: who is made in the place of a lost pod says what the
 // others say, and is let in. Nobody gets in by that who says so as the first of a group.
 func TestALostRankIsReplacedThoughItKeepsOthersAway(t *testing.T) {
-	for name, c := range map[string]struct{ theirs, all, starts bool }{
+	for name, c := range map[string]struct{ theirs, all, alone, starts bool }{
 		"of a Run":                            {all: true, starts: true},
 		"of a group of others":                {theirs: true, all: true, starts: true},
 		"of a group whose others say no such": {theirs: true},
+		"of a group of one":                   {theirs: true, all: true, alone: true, starts: true},
+		"of a group of one that said no such": {theirs: true, alone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tell(t, func(w *world) {
 				w.fleet("d0", 3)
 				w.setBudget("a", "org:a", 64)
+				pods := 2
+				if c.alone {
+					pods = 1
+				}
 				if c.theirs {
-					w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+					w.submitWithSpares("run00", "org:a", 1, pods, 8, 0, ungrouped, theirs)
 				} else {
 					w.submit("run00", "org:a", 1, 2, 8)
 				}
@@ -86,12 +92,11 @@ func TestALostRankIsReplacedThoughItKeepsOthersAway(t *testing.T) {
 				for _, pod := range w.Pods {
 					keepAway(pod, c.all)
 				}
+				w.crash()
 				w.Admits = func(pod *corev1.Pod) { keepAway(pod, true) }
 				if c.theirs {
-					w.leaves("run00", 1)
-					w.rounds(1)
 					w.controllers.affinity = everybodyAway
-					w.makes("run00", 1)
+					w.DeletePod(w.Slots(w.Runs["run00"].UID)[pods-1][0].UID)
 				} else {
 					w.Lose(w.on("run00-1"))
 				}
@@ -105,7 +110,7 @@ func TestALostRankIsReplacedThoughItKeepsOthersAway(t *testing.T) {
 						bound++
 					}
 				}
-				if (bound == 2) != c.starts {
+				if (bound == pods) != c.starts {
 					w.t.Fatalf("%d of its pods are bound: %s", bound, w.describe("run00"))
 				}
 			})

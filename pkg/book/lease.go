@@ -28,6 +28,18 @@ type lease struct {
 	seen      sighting           // of its end
 	reason    rqv1.ClosureReason // why it closed; empty while it is open
 	ended     time.Time          // when; zero while it is open
+	after     time.Time          // when the one ended that its part had before; zero where none is known
+}
+
+// follows notes the Lease that its part had before.
+func (l *lease) follows(before *lease) { l.after = latest(l.after, before.ended) }
+
+// vainly reports whether the place of a Lease was kept for its pod for longer than the pod then had it, by when it
+// ended. What a node did is nobody's doing.
+func (l *lease) vainly() bool {
+	kept := l.charge.Start.Sub(l.after)
+	return !l.after.IsZero() && kept > rqv1.HeldUnpaid && l.ended.Sub(l.charge.Start) < kept &&
+		l.reason != rqv1.ClosedNodeFailure && !l.moved()
 }
 
 // lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was

@@ -34,12 +34,20 @@ func (led *ledger) note(l *lease) {
 	g.leased, l.charge = true, g.endingWithRun(l.charge)
 	if m := led.roster.members[l.pod]; m != nil {
 		m.had = l
+		g.noteApart(m)
 	}
 	if g.over() || l.charge.Role == rqv1.RoleBorrowed {
 		return
 	}
-	if last := g.latest[l.part]; last != nil && last.pod != l.pod && l.before(last) {
+	switch last := g.latest[l.part]; {
+	case last == nil:
+	case last.pod == l.pod:
+		l.after = last.after
+	case l.before(last):
+		last.follows(l)
 		return
+	default:
+		l.follows(last)
 	}
 	if g.latest == nil {
 		g.latest = map[rank.Part]*lease{}

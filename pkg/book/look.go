@@ -157,8 +157,11 @@ type Look struct {
 	// Forgone are the ranks of such a Run for which nobody has made pods for as long as places are kept, with the pods
 	// that they had last.
 	Forgone map[int]types.UID
-	// KeptInVain is when the last of those pods ended whose places were kept until then; zero when none were.
+	// KeptInVain is since when places were kept last for pods that did not come in time, or went at once; zero for never.
 	KeptInVain time.Time
+	// Inherits is what groups that are gone have left a Run to begin with, which is to start and whose pods are made late
+	// (R46); nil for nothing.
+	Inherits *rqv1.RunHeldInVain
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
 	// room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod

@@ -127,7 +127,7 @@ func (p *placement) claimSeat(m *member) {
 	g := m.gang
 	r, ok := rank.ReplacementOf(m.pod)
 	if !ok || m.part.Spare || m.stage != unplaced || !g.started() || g.suspended() || g.shape != nil || m.surplus() ||
-		m.joins() || m.belated() || g.excluded[r.Node] != "" || g.seats(r.SpareUID) {
+		m.joins() || m.belated() || g.turnedBy()[r.Node] != "" || g.seats(r.SpareUID) {
 		return
 	}
 	spare := g.spareLease(r)

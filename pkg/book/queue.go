@@ -208,7 +208,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
-		clear(g.excluded)
+		g.readmitAll()
 		g.check.upTo, g.check.reaches, g.check.inVain = nil, nil, false
 		g.check.fails++
 		b.waiting.wake(g)

@@ -161,7 +161,7 @@ func (p *placement) claimAgain(g *gang) {
 		if m == nil || !m.unseated {
 			continue
 		}
-		if r, _ := rank.ReplacementOf(m.pod); g.excluded[r.Node] == "" {
+		if r, _ := rank.ReplacementOf(m.pod); g.turnedBy()[r.Node] == "" {
 			m.unseated = false
 			p.claimSeat(m)
 		}

@@ -75,7 +75,7 @@ func (g *gang) unlay() bool {
 func (g *gang) heed(t Turning) {
 	c := &g.check
 	if t.Most < 0 {
-		g.excluded[t.Node] = t.Why
+		g.exclude(g.rankOf(t.Pod), t.Node, t.Why)
 		return
 	}
 	if c.upTo == nil {
@@ -87,7 +87,7 @@ func (g *gang) heed(t Turning) {
 // forget has what some nodes have said of a gang not count any more.
 func (g *gang) forget(of func(node string) bool) {
 	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return of(node) })
-	maps.DeleteFunc(g.excluded, func(node, _ string) bool { return of(node) })
+	g.readmit(func(node, _ string) bool { return of(node) })
 }
 
 // skew notes that a node turned a start down for where the others are.

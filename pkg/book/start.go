@@ -132,7 +132,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		if v.own { // it stays, whoever else leaves that node
 			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
 		}
-		return x.usable(g, v, rejected)
+		return x.usable(g, v, either(rejected, g.banned(g.podOf(v.index, pod))))
 	})
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)

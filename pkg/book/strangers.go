@@ -23,8 +23,8 @@ type strangers struct {
 type Stranger struct {
 	// Free says that it is placed as any scheduler places it.
 	Free bool
-	// Refused is what it is told that nobody places; empty for one that is held back.
-	Refused string
+	// Refused is what it is told that nobody places, and Reason in a word why; empty for one that is only held back.
+	Refused, Reason string
 }
 
 // Decide says what becomes of pods that no Run made, and has the queue try those that it may try now.
@@ -38,7 +38,7 @@ func (b *Book) Decide(pods []*corev1.Pod, as Stranger) {
 		}
 	}
 	b.strangers.mu.Unlock()
-	if len(changed) == 0 || !as.Free && as.Refused == "" {
+	if len(changed) == 0 || !as.Free {
 		return
 	}
 	b.mu.Lock()
@@ -60,8 +60,14 @@ func (s *strangers) of(pod types.UID) (Stranger, bool) {
 	return of, known
 }
 
+// RefusedFor returns in a word and in full why a pod that no Run made is not placed; empty for one that is not refused.
+func (b *Book) RefusedFor(pod types.UID) (reason, why string) {
+	of, _ := b.strangers.of(pod)
+	return of.Reason, of.Refused
+}
+
 // HoldsBack says why a pod that no Run made is kept out of the scheduling queue: it is in a group, or asks for GPUs,
-// and its group is not taken in yet. One that is refused is let in, so that it is told.
+// and its group is not taken in yet. One that is refused is told by the controllers: a cycle would have nodes added.
 func (b *Book) HoldsBack(pod *corev1.Pod) string {
 	if b.nodes.podGPUs(pod) == 0 && group.Of(pod).Alone() {
 		return ""
@@ -69,8 +75,10 @@ func (b *Book) HoldsBack(pod *corev1.Pod) string {
 	switch of, known := b.strangers.of(pod.UID); {
 	case !known:
 		return "waiting until the scheduler has read the pod's group"
-	case of.Free, of.Refused != "":
+	case of.Free:
 		return ""
+	case of.Refused != "":
+		return of.Refused
 	}
 	return "waiting for the pod's group to start"
 }

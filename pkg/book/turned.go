@@ -23,12 +23,13 @@ func (x *starter) turned(m *member, node, why string) {
 		x.waiting.refuse(g, refusal)
 		return
 	}
-	g.excluded[node] = why
+	g.exclude(m, node, why)
 	g.spurn(m, node)
 	if m.stage >= writing {
 		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck
 	}
-	places := slices.DeleteFunc(g.placesOf(), func(p resolver.Holding) bool { return g.excluded[p.Node] != "" })
+	turned := g.turnedBy()
+	places := slices.DeleteFunc(g.placesOf(), func(p resolver.Holding) bool { return turned[p.Node] != "" })
 	x.places.giveBack(m)
 	if g.activating() && !g.underWay() {
 		// others were cut for it: it is the gang's until that has been planned without the node

@@ -43,7 +43,8 @@ func (x *starter) planVariants(g *gang, d plan.Demand, claim plan.Claim, missing
 	}
 	variants := g.missingBy(missing)
 	for _, s := range variants {
-		s.barred, s.usable, s.in = either(rejected, x.nodes.barred(d.Flavor, s.pod)), 0, map[string]bool{}
+		s.barred = either(either(rejected, x.nodes.barred(d.Flavor, s.pod)), s.ban.has())
+		s.usable, s.in = 0, map[string]bool{}
 		for node := range x.nodes.ofFlavor[d.Flavor] {
 			if s.barred == nil || !s.barred(node) {
 				s.usable++

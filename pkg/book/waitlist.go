@@ -1,7 +1,6 @@
 package book
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -235,7 +234,7 @@ func (w *waitlist) pardon(g *gang) {
 		g.forget(func(node string) bool { return g.check.skewed[node] })
 		g.check.skewed = nil
 	}
-	before := len(g.check.upTo) + len(g.excluded)
+	before := len(g.check.upTo) + len(g.turnedBy())
 	g.forget(func(node string) bool { return all || w.left[node].since(g) })
 	if all {
 		g.check.reaches = nil
@@ -243,10 +242,10 @@ func (w *waitlist) pardon(g *gang) {
 	if all || elsewhere {
 		g.check.inVain = false
 	}
-	if all || len(g.check.upTo)+len(g.excluded) < before {
+	if all || len(g.check.upTo)+len(g.turnedBy()) < before {
 		g.check.fails = 0
 	}
-	maps.DeleteFunc(g.excluded, func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
+	g.readmit(func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
 }
 
 // wake has a gang planned again: by its leader's scheduling cycle, or, when it has no pods for want of a shape, by the

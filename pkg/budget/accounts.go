@@ -324,6 +324,17 @@ func (a *Accounts) envelopesOf(owners []rqv1.Owner, flavor string) []envelope {
 	return out
 }
 
+// FirstPayer returns the Budget that is asked first to pay for an owner's GPUs of a flavor; empty where its family has
+// none.
+func (a *Accounts) FirstPayer(owner rqv1.Owner, flavor string) string {
+	for _, s := range a.related().steps(owner) {
+		if paying := a.envelopesOf(s.owners, flavor); len(paying) > 0 {
+			return paying[0].key.Budget
+		}
+	}
+	return ""
+}
+
 // find returns an envelope by its key; false when the Budget has none of the name.
 func (a *Accounts) find(k Key) (envelope, bool) {
 	b := a.budgets[k.Budget]

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -27,6 +28,7 @@ type groups struct {
 	groupReader
 	book    *book.Book
 	clock   clock.Clock
+	events  events.EventRecorder
 	watches *watches
 	// changed has a Run looked at.
 	changed func(types.NamespacedName, lane.Work)
@@ -58,8 +60,8 @@ type pods struct {
 	// payers are the service accounts whose pods may have ranks in Run payersOf.
 	payers   map[string]bool
 	payersOf types.UID
-	// apart are those that wait of which it is known that a JobSet has made them, where they may wait by that alone.
-	apart map[types.UID]bool
+	// apart says of those that wait, if they may by that alone, whether a JobSet has made them.
+	apart map[types.UID]ofASet
 	// shape is what is known of the group; seen says that it is.
 	shape group.Shape
 	seen  bool
@@ -87,10 +89,9 @@ type pods struct {
 }
 
 func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.Work)) *groups {
-	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, watches: w, changed: changed,
-		line:  newGroupLine(),
-		known: map[group.Key]*pods{}, at: map[types.UID]group.Key{}, unseen: map[types.UID]group.Key{},
-		succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
+	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, events: o.events, watches: w,
+		changed: changed, line: newGroupLine(), known: map[group.Key]*pods{}, at: map[types.UID]group.Key{},
+		unseen: map[types.UID]group.Key{}, succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
 }
 
 // follow notes what informers are told of pods and of Runs.
@@ -374,7 +375,7 @@ func (g *groups) offers(run *rqv1.Run) ([]book.Offer, rqv1.RunPhase) {
 	}
 	var waiting []*corev1.Pod
 	for _, pod := range of.waiting {
-		made := g.exclusiveJob(pod) == nil || of.apart[pod.UID]
+		made := g.exclusiveJob(pod) == nil || of.apart[pod.UID].yes
 		if made && g.asksForGPUs(pod) && !gated(pod) && of.pays(run, pod) && g.misfit(run, pod) == "" {
 			waiting = append(waiting, pod)
 		}

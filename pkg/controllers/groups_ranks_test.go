@@ -64,14 +64,14 @@ func TestAPodTooManyIsTold(t *testing.T) {
 	if why := g.book.Foreign(pods[1]); why == nil || !strings.Contains(why.Message, "started with 1 pods") {
 		t.Errorf("it is told %v", why)
 	}
-	if why := g.book.HoldsBack(pods[1]); why != "" {
-		t.Errorf("it is not told, since it is held back: %s", why)
+	if reason, _ := g.book.RefusedFor(pods[1].UID); reason != "NotItsTurn" {
+		t.Errorf("it is told so as %q", reason)
 	}
 	ended := ranked.DeepCopy()
 	ended.Status.Phase = corev1.PodSucceeded
 	g.looksWith(ended)
-	if why := g.book.HoldsBack(pods[1]); why == "" {
-		t.Error("it is not held back until it has the rank of the one that has ended")
+	if _, why := g.book.RefusedFor(pods[1].UID); why != "" || g.book.HoldsBack(pods[1]) == "" {
+		t.Errorf("it is not held back until it has the rank of the one that has ended: %q", why)
 	}
 }
 

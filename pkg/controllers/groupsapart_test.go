@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -15,18 +16,25 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // withObjects is an API server that has objects of any kind, by KIND/NAME.
 type withObjects struct {
 	client.WithWatch
 	has map[string]map[string]any
+	// gets counts what is read, of which number broken fails.
+	gets, broken int
 }
 
 func (c *withObjects) Get(ctx context.Context, key client.ObjectKey, o client.Object, how ...client.GetOption) error {
 	object, is := o.(*unstructured.Unstructured)
 	if !is {
 		return c.WithWatch.Get(ctx, key, o, how...)
+	}
+	c.gets++
+	if c.gets == c.broken {
+		return apierrors.NewServiceUnavailable("it is away")
 	}
 	if has := c.has[object.GetKind()+"/"+key.Name]; has != nil {
 		object.Object = maps.Clone(has)
@@ -78,7 +86,7 @@ func TestOnlyAJobSetKeepsOtherNamespacesAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := newGrouped(t)
 			g.named("o")
-			objects := &withObjects{g.groups.client, map[string]map[string]any{}}
+			objects := &withObjects{WithWatch: g.groups.client, has: map[string]map[string]any{}}
 			for kind, text := range map[string]string{"Job/j": c.job, "JobSet/s": c.set} {
 				object := map[string]any{}
 				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
@@ -121,6 +129,64 @@ func TestOnlyAJobSetKeepsOtherNamespacesAway(t *testing.T) {
 			g.want("it runs", first)
 			is("when it runs", joins)
 			g.wantOffered("when it runs")
+		})
+	}
+}
+
+// TestWhatMadePodsIsReadOnce for all pods of a group, and not again for a while, whether a JobSet made them or not.
+// What was read before an error is not read again.
+func TestWhatMadePodsIsReadOnce(t *testing.T) {
+	for what, c := range map[string]struct {
+		jobs        int
+		there       bool
+		broken      int
+		first, then int // reads
+		fails       bool
+	}{
+		"of a Job of a JobSet":              {jobs: 1, there: true, first: 2, then: 0},
+		"of a Job that is not there":        {jobs: 1, first: 1, then: 0},
+		"of a hundred Jobs of a JobSet":     {jobs: 100, there: true, first: 101, then: 0},
+		"of a hundred, and the last breaks": {jobs: 100, there: true, broken: 101, first: 101, then: 2, fails: true},
+	} {
+		t.Run(what, func(t *testing.T) {
+			g := newGrouped(t)
+			objects := &withObjects{WithWatch: g.groups.client, has: map[string]map[string]any{}, broken: c.broken}
+			g.groups.client = objects
+			has := func(kind, name, text string) {
+				object := map[string]any{}
+				if err := yaml.Unmarshal([]byte(text), &object); err != nil {
+					t.Fatal(err)
+				}
+				objects.has[kind+"/"+name] = object
+			}
+			has("JobSet", "s", setOfTheJob)
+			var pods []*corev1.Pod
+			for i := range 100 {
+				pod, job := apart(fmt.Sprintf("p-%d", i)), fmt.Sprintf("j-%d", i%c.jobs)
+				pod.OwnerReferences[0].Name = job
+				pods = append(pods, pod)
+				if c.there {
+					has("Job", job, jobOfASet)
+				}
+			}
+			key := group.Of(pods[0]).Key
+			reads := func(when string, want int, fails bool) {
+				t.Helper()
+				objects.gets = 0
+				left, err := g.groups.asMade(t.Context(), key, pods)
+				if objects.gets != want || (err != nil) != fails || !fails && (len(left) == len(pods)) != c.there {
+					t.Errorf("%s: %d objects are read, want %d; %d pods are left (%v)", when, objects.gets, want, len(left), err)
+				}
+			}
+			reads("the first time", c.first, c.fails)
+			objects.broken = 0
+			reads("again", c.then, false)
+			g.clock.Step(denialFor)
+			if !c.there {
+				reads("after a while", c.first, false)
+			} else {
+				reads("after a while", 0, false)
+			}
 		})
 	}
 }

@@ -35,8 +35,8 @@ const (
 	lookTakes = 10 * time.Second
 )
 
-// look brings a group a step further. It returns when to look again without an event; 0 for never.
-func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, err error) {
+// lookAt brings a group a step further. It returns when to look again without an event; 0 for never.
+func (g *groups) lookAt(ctx context.Context, key group.Key) (again time.Duration, err error) {
 	run := g.runOf(key)
 	waiting, members, err := g.podsOf(key, run)
 	if err != nil {
@@ -46,6 +46,8 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 		g.forget(key)
 		return 0, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookTakes)
+	defer cancel()
 	made, err := g.asMade(ctx, key, waiting)
 	if err != nil {
 		return 0, err
@@ -62,8 +64,6 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 		g.decide(waiting, book.Stranger{Free: left <= 0}) // none of them asks for GPUs
 		return max(0, left), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTakes)
-	defer cancel()
 	o, problem, err := g.observe(ctx, key, run, slices.Concat(waiting, members))
 	if err != nil {
 		return 0, err
@@ -75,7 +75,7 @@ func (g *groups) look(ctx context.Context, key group.Key) (again time.Duration, 
 	}
 	if !v.past {
 		for pod, why := range misfits {
-			g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+			g.refuse(lifecycle.ReasonNotServed, why, pod)
 		}
 	}
 	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
@@ -219,12 +219,9 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
 	soon := g.tellRest(run, v, resized)
 	if soon == 0 { // else one is about to be told why it waits now
-		err = g.retract(ctx, v.waiting, false)
+		soon, err = g.retract(ctx, v.waiting, false)
 	}
-	after := g.feed(run, v) // they may be bound from now on
-	if soon > 0 && (after == 0 || soon < after) {
-		after = soon
-	}
+	after := lifecycle.Soonest(g.feed(run, v), soon) // they may be bound from now on
 	maps.Copy(who, v.mayNotGrow)
 	turned := slices.ContainsFunc(slices.Collect(maps.Values(who)), func(why string) bool { return why != "" })
 	if rest := g.rest(groupRest); turned && !run.Ended() && (after == 0 || rest < after) {
@@ -326,15 +323,16 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	switch {
 	case told != "":
-		err := g.report(ctx, o, nil, told)
-		return g.rest(groupRest), errors.Join(err, g.tellAll(ctx, waiting, told, d.Problem == ""))
+		problem := g.report(ctx, o, nil, told)
+		soon, err := g.tellAll(ctx, waiting, told, d.Problem == "")
+		return lifecycle.Soonest(g.rest(groupRest), soon), errors.Join(problem, err)
 	case d.Spec == nil && d.Waits == "":
 		g.decide(waiting, book.Stranger{Free: true}) // none of them asks for GPUs
 		return 0, nil
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return 0, g.retract(ctx, waiting, false) // the Run's own event looks again
+		return g.retract(ctx, waiting, false) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }

@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -93,7 +93,7 @@ func (g *groups) turnDown(run *rqv1.Run, waiting []*corev1.Pod, who map[string]s
 			left = append(left, pod)
 			continue
 		}
-		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: why})
+		g.refuse(lifecycle.ReasonNotServed, why, pod)
 	}
 	return left
 }

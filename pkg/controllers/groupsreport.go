@@ -3,8 +3,10 @@ package controllers
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,25 +55,57 @@ func (g *groups) report(ctx context.Context, o *group.Observed, run *rqv1.Run, w
 	return nil
 }
 
-// mostTold is how many pods are told something each time that their group is looked at.
-const mostTold = 100
+// look brings a group a step further, and tells its pods. It returns when to look again without an event; 0 for never.
+func (g *groups) look(ctx context.Context, key group.Key) (time.Duration, error) {
+	again, err := g.lookAt(ctx, key)
+	soon, untold := g.tellRefused(ctx, key)
+	return lifecycle.Soonest(again, soon), errors.Join(err, untold)
+}
 
-// tellAll tells all pods of a group that wait why no Run stands for it: a scheduling cycle the first, which gets no
-// further, and their condition the others (R43), unless they wait for another's gate. Where the group waits for more
-// pods, nothing is wrong with the others.
-func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) error {
-	first := max(0, g.firstTold(waiting))
+// refuse has pods be held back, and be told why when their group has been looked at.
+func (g *groups) refuse(reason, why string, pods ...*corev1.Pod) {
+	g.decide(pods, book.Stranger{Refused: why, Reason: reason})
+}
+
+// tellRefused tells the pods of a group that wait and are refused why, by their condition (R43) and an event, unless
+// they wait for another's gate. It returns when there is more to tell; 0 for never.
+func (g *groups) tellRefused(ctx context.Context, key group.Key) (time.Duration, error) {
+	waiting, _, err := g.podsOf(key, nil)
+	if err != nil {
+		return 0, err
+	}
+	words, after := lifecycle.TurnedAway(slices.DeleteFunc(waiting, gated), func(pod *corev1.Pod) (reason, why string) {
+		return g.book.RefusedFor(pod.UID)
+	}, g.clock.Now())
+	err = g.tell(ctx, words)
+	for _, w := range words {
+		if err == nil {
+			g.events.Eventf(w.Pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", w.Message)
+		}
+	}
+	return after, err
+}
+
+// tellAll tells all pods of a group that wait why no Run stands for it, the first with an event, unless they wait for
+// another's gate. Where the group waits for more pods, nothing is wrong with the others. It returns when there is more
+// to tell; 0 for never.
+func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string, waits bool) (time.Duration, error) {
+	first, reason := max(0, g.firstTold(waiting)), lifecycle.ReasonNotServed
+	if waits {
+		reason = lifecycle.ReasonNotItsTurn
+	}
 	rest := slices.Delete(slices.Clone(waiting), first, first+1)
-	g.decide(waiting[first:first+1], book.Stranger{Refused: why})
+	g.refuse(reason, why, waiting[first])
 	g.decide(rest, book.Stranger{})
 	if waits {
 		return g.retract(ctx, rest, true)
 	}
-	return g.tell(ctx, lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now()))
+	words, after := lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now())
+	return after, g.tell(ctx, words)
 }
 
-// firstTold returns which of the pods that wait a scheduling cycle tells why: the first with GPUs, of those that no
-// gate keeps from cycles, should there be any; -1 where none asks for GPUs.
+// firstTold returns which of the pods that wait is told why with an event: the first with GPUs, of those that wait for
+// no gate, should there be any; -1 where none asks for GPUs.
 func (g *groups) firstTold(waiting []*corev1.Pod) int {
 	open := slices.IndexFunc(waiting, func(pod *corev1.Pod) bool { return g.asksForGPUs(pod) && !gated(pod) })
 	if open >= 0 {
@@ -81,14 +115,16 @@ func (g *groups) firstTold(waiting []*corev1.Pod) int {
 }
 
 // retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
-// wrong and is not any more, or of a Run that is gone for long: nobody else would.
-func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) error {
+// wrong and is not any more, or of a Run that is gone for long: nobody else would. It returns when there is more to
+// tell; 0 for never.
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) (time.Duration, error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
-	return g.tell(ctx, lifecycle.NotItsTurn(held, goneForLong))
+	words, after := lifecycle.NotItsTurn(held, goneForLong, g.clock.Now())
+	return after, g.tell(ctx, words)
 }
 
 func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {
-	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words[:min(len(words), mostTold)])
+	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words)
 }
 
 // misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A

@@ -74,9 +74,8 @@ func (g *grouped) cycles() map[string]string {
 	return said
 }
 
-// TestPodsOfAGroupThatIsNotServed are told so, one of them by a cycle, but for those that say what else is to happen
-// first: it is to be read of those that have a gate. Once it is mended, the one does not go on saying what a cycle told
-// it.
+// TestPodsOfAGroupThatIsNotServed are told so, but for those that say what else is to happen first: it is to be read of
+// those that have a gate. Once it is mended, they do not go on saying so. No autoscaler adds nodes for them.
 func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
 	g := newGrouped(t)
 	g.named("")
@@ -93,15 +92,16 @@ func TestPodsOfAGroupThatIsNotServed(t *testing.T) {
 		}
 	}
 	g.want("nobody is named who pays", open)
-	says("nobody is named who pays", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
+	says("nobody is named who pays", map[string]string{"a": "SchedulingGated", "b": "NotServed", "c": "NotServed"})
 	g.want("nothing has changed", open)
-	says("nothing has changed", map[string]string{"a": "SchedulingGated", "b": "Unschedulable", "c": "NotServed"})
+	says("nothing has changed", map[string]string{"a": "SchedulingGated", "b": "NotServed", "c": "NotServed"})
 	g.named("o")
+	g.clock.Step(groupRest)
 	g.want("it is mended", open, "create")
 	says("it is mended", map[string]string{"a": "SchedulingGated", "b": "NotItsTurn", "c": "NotItsTurn"})
 }
 
-// TestAPodThatMayBePaidForAtLast does not go on saying what a cycle told it of its service account.
+// TestAPodThatMayBePaidForAtLast does not go on saying what it was told of its service account.
 func TestAPodThatMayBePaidForAtLast(t *testing.T) {
 	g := newGrouped(t)
 	g.named("o")
@@ -117,14 +117,14 @@ func TestAPodThatMayBePaidForAtLast(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	says("it may not be paid for", "Unschedulable")
+	says("it may not be paid for", "NotServed")
 	g.denied = false
 	g.clock.Step(2 * allowedFor)
-	says("it may be", "Unschedulable", "delete")
+	says("it may be", "NotServed", "delete")
 	says("the group has its Run with it", "NotItsTurn", "create")
 }
 
-// TestPodsThatWaitForMoreOfTheirGroup are not each told anew whenever one has come: a cycle tells one of them.
+// TestPodsThatWaitForMoreOfTheirGroup are not each told anew whenever one has come: one of them is, at a pace.
 func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 	g := newGrouped(t)
 	g.named("o")
@@ -139,15 +139,16 @@ func TestPodsThatWaitForMoreOfTheirGroup(t *testing.T) {
 		}
 		g.want("it lacks pods", first)
 		g.clock.Step(groupRest)
+		*patched = 0
 		g.want("none has come", first)
-		if diff := cmp.Diff(map[string]string{"a": "Unschedulable"}, g.cycles()); diff != "" || *patched > 0 {
+		want := map[string]string{"a": "NotItsTurn"}
+		if diff := cmp.Diff(want, g.cycles()); diff != "" || *patched > 1 {
 			t.Errorf("%d pods have been written; they say (-want +got):\n%s", *patched, diff)
 		}
 	}
 }
 
-// TestPodsOfAGroupThatIsServedButWaits do not go on saying what was wrong: one of them, by a cycle, says what is
-// lacking.
+// TestPodsOfAGroupThatIsServedButWaits do not go on saying what was wrong: one of them says what is lacking.
 func TestPodsOfAGroupThatIsServedButWaits(t *testing.T) {
 	g := newGrouped(t)
 	g.named("")
@@ -163,11 +164,11 @@ func TestPodsOfAGroupThatIsServedButWaits(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", what, diff)
 		}
 	}
-	says("nobody is named who pays", map[string]string{"b": "Unschedulable", "c": "NotServed"})
+	says("nobody is named who pays", map[string]string{"b": "NotServed", "c": "NotServed"})
 	g.named("o")
-	says("it lacks a pod", map[string]string{"b": "Unschedulable", "c": "NotServed"})
+	says("it lacks a pod", map[string]string{"b": "NotServed", "c": "NotServed"})
 	g.clock.Step(groupRest)
-	says("none has come", map[string]string{"b": "Unschedulable", "c": "NotItsTurn"})
+	says("none has come", map[string]string{"b": "NotItsTurn", "c": "NotItsTurn"})
 }
 
 // TestPodsOfAGroupWhoseRunIsGoneForLong do not go on naming it: the group waits for more pods than it had.
@@ -182,7 +183,7 @@ func TestPodsOfAGroupWhoseRunIsGoneForLong(t *testing.T) {
 	g.want("it lacks a pod", inGroup("b", ""))
 	g.clock.Step(groupRest)
 	g.want("none has come", inGroup("b", ""))
-	if diff := cmp.Diff(map[string]string{"b": "Unschedulable", "c": "NotItsTurn"}, g.cycles()); diff != "" {
+	if diff := cmp.Diff(map[string]string{"b": "NotItsTurn", "c": "NotItsTurn"}, g.cycles()); diff != "" {
 		t.Errorf("they say (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/book"
 	"github.com/davidlangworthy/jobtree/pkg/group"
+	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 )
 
 // resize has the Run of a group that has started ask for as many pods as the group has by now (R23, R42): those of
@@ -70,17 +69,17 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 // at all. The others are left waiting.
 func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Duration) {
 	first := g.firstTold(v.waiting)
-	why, told := "", false
+	why, reason, told := "", lifecycle.ReasonNotServed, false
 	switch {
 	case first < 0:
 	case run.Status.Phase == rqv1.RunRunning:
 		full := group.Full(run, v.members)
-		why, told = full, full != "" && !resized
+		why, reason, told = full, lifecycle.ReasonNotItsTurn, full != "" && !resized
 		if !told {
-			why = group.Beyond(run)
+			why, reason = group.Beyond(run), lifecycle.GrowsFor(run)
 		}
 	case run.Status.Phase == rqv1.RunPending && len(v.members) == 0:
-		why = run.Status.Message
+		why, reason = run.Status.Message, lifecycle.WaitsFor(run)
 	case run.Status.Phase == rqv1.RunPending && !v.started: // it is not read anew with those that wait
 		o := *v.Observed
 		o.Pods = slices.Concat(v.waiting, v.members)
@@ -98,7 +97,11 @@ func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Dura
 			left = append(left, pod)
 			continue
 		}
-		g.decide([]*corev1.Pod{pod}, book.Stranger{Refused: cmp.Or(v.mayNotGrow[group.AccountOf(pod)], why)})
+		if refused := v.mayNotGrow[group.AccountOf(pod)]; refused != "" {
+			g.refuse(lifecycle.ReasonNotServed, refused, pod)
+			continue
+		}
+		g.refuse(reason, why, pod)
 	}
 	v.waiting = left
 	return 0

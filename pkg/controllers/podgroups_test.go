@@ -114,10 +114,8 @@ func TestAPodGroupSaysHowItStands(t *testing.T) {
 		t.Errorf("it says %q", got)
 	}
 	told := func() string {
-		if g.book.HoldsBack(a) != "" {
-			return ""
-		}
-		return g.book.Foreign(a).Message
+		_, why := g.book.RefusedFor(a.UID)
+		return why
 	}
 	if got := told(); got != "" {
 		t.Errorf("the pod is told at once: %s", got)

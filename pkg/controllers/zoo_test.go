@@ -3,6 +3,7 @@ package controllers
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"maps"
 	"os"
 	"slices"
@@ -13,10 +14,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes/fake"
+	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/yaml"
@@ -83,7 +87,9 @@ type simGroups struct {
 }
 
 func newSimGroups(c *simulated.Cluster, b *book.Book, reads map[schema.GroupResource]bool) *simGroups {
-	clock, kube := clocktesting.NewFakeClock(c.Now()), rights{fake.NewClientset(), c.Site().Owner}
+	told := fake.NewClientset()
+	tells(c, told)
+	clock, kube := clocktesting.NewFakeClock(c.Now()), rights{told, c.Site().Owner}
 	var versions []schema.GroupVersion
 	for _, kind := range zoo.Kinds() {
 		versions = append(versions, kind.GroupVersion())
@@ -93,7 +99,7 @@ func newSimGroups(c *simulated.Cluster, b *book.Book, reads map[schema.GroupReso
 		served.Add(kind, meta.RESTScopeNamespace)
 	}
 	api := &simAPI{c: c, served: served, reads: reads}
-	o := &Options{Args: c.Args, Book: b, Clock: clock, Kube: kube, Client: api,
+	o := &Options{Args: c.Args, Book: b, Clock: clock, Kube: kube, Client: api, events: &events.FakeRecorder{},
 		Shared: informers.NewSharedInformerFactory(kube, 0)}
 	g := &simGroups{groups: newGroups(o, newWatches(nil, kube), nil), c: c, time: clock}
 	g.queue = &simLine{now: c.Now, at: map[group.Key]time.Time{}}
@@ -107,6 +113,22 @@ func newSimGroups(c *simulated.Cluster, b *book.Book, reads map[schema.GroupReso
 	}
 	g.begin()
 	return g
+}
+
+// tells has the pods of a simulated cluster say what they are told.
+func tells(c *simulated.Cluster, kube *fake.Clientset) {
+	kube.PrependReactor("patch", "pods", func(a core.Action) (bool, runtime.Object, error) {
+		patch, told := a.(core.PatchAction), &corev1.Pod{}
+		if err := json.Unmarshal(patch.GetPatch(), told); err != nil {
+			return true, nil, err
+		}
+		for _, uid := range c.SortedPods() {
+			if is := c.Pods[uid]; is.Name == patch.GetName() && len(told.Status.Conditions) == 1 {
+				c.Tell(is, told.Status.Conditions[0])
+			}
+		}
+		return true, told, nil
+	})
 }
 
 // SawPod tells of a pod as two informers do: that of the pods which have not ended, and that of those with ranks.

@@ -20,13 +20,19 @@ type Word struct {
 // Reasons of condition PodScheduled. Autoscalers read Unschedulable, and add nodes for it: others are for what no node
 // would mend.
 const (
-	notFunded  = "NotFunded"
-	notServed  = "NotServed"
-	notItsTurn = "NotItsTurn"
+	ReasonNotFunded  = "NotFunded"
+	ReasonNotServed  = "NotServed"
+	ReasonNotItsTurn = "NotItsTurn"
 )
 
-// wordRest is how long a pod is told nothing new for the same reason: the numbers in it move.
-const wordRest = time.Minute
+// How much is said, since each word is a write: wordRest is how long a pod is told nothing new for the same reason, as
+// the numbers in it move, reasonRest for any reason, and mostWords how many pods of a group are told something each
+// second.
+const (
+	wordRest   = time.Minute
+	reasonRest = 10 * time.Second
+	mostWords  = 100
+)
 
 // wordsFor returns what those pods of others are told that never get as far as a cycle of kube-scheduler, which would
 // tell them: nobody can pay for their Run, or it fits no node that there is. Of one that runs these are those that came
@@ -41,6 +47,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		s.phase != rqv1.RunPending && !r.Belated {
 		return nil, 0
 	}
+	t := newTeller(s.roster.ranks, f.Now)
 	reason := reasonFor(r)
 	for index, pod := range s.roster.ranks {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
@@ -49,70 +56,130 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if f.Shape == nil && !r.LacksMoney() && !toldByUs(scheduledOf(pod)) {
 			continue
 		}
-		word, rests := wordTo(pod, reason, r.Message, f.Now)
-		words, after = append(words, word...), Soonest(after, rests)
+		t.tell(pod, reason, r.Message, wordRest)
 	}
-	return words, after
+	return t.words, t.after
 }
 
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
-	return is.Reason == notFunded || is.Reason == notServed || is.Reason == notItsTurn
+	return is.Reason == ReasonNotFunded || is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn
 }
 
 // byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.
 func byCycle(is corev1.PodCondition) bool { return is.LastProbeTime.IsZero() }
 
-// wordTo returns what a pod is told, none where it has been told so or has a place, and how long it is told nothing
-// yet.
-func wordTo(pod *corev1.Pod, reason, message string, now time.Time) (words []Word, rests time.Duration) {
+// teller decides what the pods of a group are told at an instant, and after how long there is more to say; 0 for never.
+type teller struct {
+	now   time.Time
+	left  int // which may be told something now
+	words []Word
+	after time.Duration
+}
+
+// newTeller returns one for pods, of which some may be nil, that may have been told something just now.
+func newTeller(pods []*corev1.Pod, now time.Time) *teller {
+	t := &teller{now: now, left: mostWords}
+	for _, pod := range pods {
+		if pod != nil && now.Sub(scheduledOf(pod).LastProbeTime.Time) < time.Second {
+			t.left--
+		}
+	}
+	return t
+}
+
+// tell tells a pod something, unless it has been told so or has a place, or is to rest, for so long where the reason is
+// the same.
+func (t *teller) tell(pod *corev1.Pod, reason, message string, rest time.Duration) {
 	is := scheduledOf(pod)
 	message = Shortened(message, longestMessage)
-	rests = is.LastProbeTime.Add(wordRest).Sub(now)
-	switch {
-	case is.Status == corev1.ConditionTrue, is.Reason == reason && is.Message == message:
-		return nil, 0
-	case is.Reason == reason && rests > 0:
-		return nil, rests
+	if is.Status == corev1.ConditionTrue || is.Reason == reason && is.Message == message {
+		return
 	}
-	return []Word{{Pod: pod, Reason: reason, Message: message}}, 0
+	if is.Reason != reason {
+		rest = reasonRest
+	}
+	switch rest = is.LastProbeTime.Add(rest).Sub(t.now); {
+	case rest > 0:
+		t.after = Soonest(t.after, rest)
+	case t.left <= 0:
+		t.after = Soonest(t.after, time.Second)
+	default:
+		t.left--
+		t.words = append(t.words, Word{Pod: pod, Reason: reason, Message: message})
+	}
 }
 
 // NotServed returns what pods are told of whose group is none that the scheduler could start, for a reason that no node
-// would mend (R43).
-func NotServed(pods []*corev1.Pod, why string, now time.Time) (words []Word) {
+// would mend (R43), and when to ask again.
+func NotServed(pods []*corev1.Pod, why string, now time.Time) ([]Word, time.Duration) {
+	t := newTeller(pods, now)
 	for _, pod := range pods {
-		word, _ := wordTo(pod, notServed, why, now)
-		words = append(words, word...)
+		t.tell(pod, ReasonNotServed, why, wordRest)
 	}
-	return words
+	return t.words, t.after
+}
+
+// TurnedAway returns what pods are told that are to have no rank, or none yet, each by itself: by asks, its reason and
+// why, empty for one that is told nothing. A cycle would say of it that it is Unschedulable, for which autoscalers add
+// nodes. It returns also when to ask again.
+func TurnedAway(pods []*corev1.Pod, by func(*corev1.Pod) (reason, why string), now time.Time) ([]Word, time.Duration) {
+	t := newTeller(pods, now)
+	for _, pod := range pods {
+		reason, why := by(pod)
+		if why != "" {
+			t.tell(pod, reason, why, reasonRest)
+		}
+	}
+	return t.words, t.after
 }
 
 // NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what
-// a scheduling cycle or NotServed told them before is over. What was said for the group's Run stands until that is
-// refused for another reason, or is gone for long: a group that is read anew with one pod more would have all of its
-// pods come and go for autoscalers.
-func NotItsTurn(pods []*corev1.Pod, goneForLong bool) (words []Word) {
+// a scheduling cycle or NotServed told them before is over, and when to ask again. What was said for the group's Run
+// stands until that is refused for another reason, or is gone for long: a group that is read anew with one pod more
+// would have all of its pods come and go for autoscalers.
+func NotItsTurn(pods []*corev1.Pod, goneForLong bool, now time.Time) ([]Word, time.Duration) {
+	t := newTeller(pods, now)
 	for _, pod := range pods {
 		is := scheduledOf(pod)
-		over := is.Reason == notServed || is.Reason == notFunded && goneForLong ||
+		over := is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn ||
+			is.Reason == ReasonNotFunded && goneForLong ||
 			is.Reason == corev1.PodReasonUnschedulable && (goneForLong || byCycle(is))
 		if is.Status == corev1.ConditionFalse && over {
-			words = append(words, Word{Pod: pod, Reason: notItsTurn, Message: "waiting for the pod's group to start"})
+			t.tell(pod, ReasonNotItsTurn, "waiting for the pod's group to start", wordRest)
 		}
 	}
-	return words
+	return t.words, t.after
+}
+
+// WaitsFor returns the reason of condition PodScheduled for what a Run waits for, as its status says.
+func WaitsFor(run *rqv1.Run) string {
+	if r := run.Status.Refusal; r != nil {
+		return reasonFor(&plan.Refusal{Reason: plan.Reason(r.Reason)})
+	}
+	return ReasonNotItsTurn
+}
+
+// GrowsFor is WaitsFor for what a Run that runs lacks to become wider.
+func GrowsFor(run *rqv1.Run) string {
+	switch w := run.Status.Width; {
+	case w != nil && w.Lacks == rqv1.LacksMoney:
+		return ReasonNotFunded
+	case w != nil && w.Lacks == rqv1.LacksGPUs:
+		return corev1.PodReasonUnschedulable
+	}
+	return ReasonNotItsTurn
 }
 
 // reasonFor returns the reason that a refusal is told for.
 func reasonFor(r *plan.Refusal) string {
 	switch {
 	case r.LacksMoney():
-		return notFunded
+		return ReasonNotFunded
 	case r.Reason == plan.WrongResource || r.Reason == plan.Unsupported:
-		return notServed
+		return ReasonNotServed
 	case r.AboutPods():
-		return notItsTurn
+		return ReasonNotItsTurn
 	}
 	return corev1.PodReasonUnschedulable
 }

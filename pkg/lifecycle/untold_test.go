@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -51,18 +52,52 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	}
 	room := &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "0 fit now"}
 	says(0, room) // kube-scheduler tells them
-	says(time.Second, short("short by 8"), both(notFunded, "short by 8")...)
+	says(time.Second, short("short by 8"), both(ReasonNotFunded, "short by 8")...)
 	says(2*time.Second, short("short by 8"))
 	says(30*time.Second, short("short by 4"))
-	says(62*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
-	says(63*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
-	says(64*time.Second, short("short by 4"), both(notFunded, "short by 4")...)
+	says(62*time.Second, short("short by 4"), both(ReasonNotFunded, "short by 4")...)
+	says(63*time.Second, room)
+	says(72*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
+	says(73*time.Second, short("short by 4"))
+	says(82*time.Second, short("short by 4"), both(ReasonNotFunded, "short by 4")...)
 	for _, pod := range o.Pods {
-		pod.Status.Conditions[0].Reason = notItsTurn
+		pod.Status.Conditions[0].Reason = ReasonNotItsTurn
 	}
-	says(65*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
+	says(92*time.Second, room, both(corev1.PodReasonUnschedulable, "0 fit now")...)
 	o.Pods[0].Spec.NodeName = "n1"
-	says(200*time.Second, short("short by 2"), both(notFunded, "short by 2")[1:]...)
+	says(200*time.Second, short("short by 2"), both(ReasonNotFunded, "short by 2")[1:]...)
 	o.Run.Spec.Source, o.Run.Spec.Pods = "", nil
 	says(400*time.Second, short("short by 1"))
+}
+
+// TestALargeGroupIsToldAtAPace however soon it is looked at again.
+func TestALargeGroupIsToldAtAPace(t *testing.T) {
+	var pods []*corev1.Pod
+	for i := range 3 * mostWords / 2 {
+		pods = append(pods, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("pod-%d", i)}})
+	}
+	for _, step := range []struct {
+		after time.Duration
+		why   string
+		words int
+		again time.Duration
+	}{
+		{0, "no owner", mostWords, time.Second},
+		{0, "no owner", 0, time.Second},
+		{time.Second, "no owner", mostWords / 2, 0},
+		{2 * time.Second, "no owner", 0, 0},
+		{3 * time.Second, "no type", 0, 57 * time.Second},
+		{time.Minute, "no type", mostWords, time.Second},
+	} {
+		now := noon.Add(step.after)
+		words, again := NotServed(pods, step.why, now)
+		if len(words) != step.words || again != step.again {
+			t.Errorf("after %s %d are told that there is %s, want %d, and again after %s, want %s", step.after, len(words),
+				step.why, step.words, again, step.again)
+		}
+		for _, w := range words {
+			w.Pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: w.Reason, Message: w.Message, LastProbeTime: metav1.NewTime(now)}}
+		}
+	}
 }

@@ -16,6 +16,9 @@ import (
 // again, each time once, and says until when none are held again (R46). A start that was in vain is followed by a rest
 // the first time; what is kept for ranks, or for a Run, that were lost from the second time on.
 func setHeldInVain(next *rqv1.RunStatus, s *situation) {
+	if next.HeldInVain == nil {
+		next.HeldInVain = inherited(s.facts)
+	}
 	if started, ran := s.facts.Run.StartedAt(); ran && s.phase != rqv1.RunRunning {
 		halve(next, latest(started, untilOf(next)), s.facts.Now)
 	}
@@ -31,14 +34,15 @@ func setHeldInVain(next *rqv1.RunStatus, s *situation) {
 
 // halve halves the count for each hour of an interval in which the Run ran.
 func halve(next *rqv1.RunStatus, from, to time.Time) {
-	h := next.HeldInVain
-	if h == nil || !to.After(from) {
-		return
+	next.HeldInVain = next.HeldInVain.Halved(to.Sub(from))
+}
+
+// inherited returns the count that a Run begins with, of groups that are gone; nil for none.
+func inherited(f *facts) *rqv1.RunHeldInVain {
+	if f.Inherits == nil {
+		return nil
 	}
-	h.Count >>= min(to.Sub(from)/time.Hour, rqv1.MostInVain)
-	if h.Count == 0 {
-		next.HeldInVain = nil
-	}
+	return f.Inherits.Halved(f.Now.Sub(f.Inherits.Until.Time))
 }
 
 // untilOf returns until when the last rest lasts; zero where there was none.
@@ -87,8 +91,8 @@ func uncounted(run *rqv1.Run, since time.Time) time.Time {
 func restOf(f *facts, times int32) time.Time { return f.Now.Add(f.GangDeadline << times) }
 
 // heldInVainSince returns since when places have been held in an attempt that ends without the pods that they were held
-// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone after
-// a time as long: who makes the first pod again and again is not to hold the others' places for ever.
+// for, and has not been counted; zero where there is none. It has lasted for its deadline, or its pods have gone
+// before, but not at once: who makes the first pod again and again is not to hold the others' places for ever.
 func heldInVainSince(s *situation) time.Time {
 	f := s.facts
 	if !f.theirs() || !f.Run.Spec.TheirsComeLate() || s.phase != rqv1.RunPending || saysRunning(f.Run) || s.suspends() ||
@@ -102,8 +106,7 @@ func heldInVainSince(s *situation) time.Time {
 	for _, l := range f.Leases {
 		pod, start := f.podOf[l.PodUID()], l.HeldSince()
 		if l.Status.Closed || l.Spec.Attempt != f.Run.Status.Attempt || active(pod) || cutOrSucceeded(s, pod) ||
-			!f.Stands(l.Node()) ||
-			f.Now.Sub(start) <= f.GangDeadline {
+			!f.Stands(l.Node()) || f.Now.Sub(start) <= rqv1.HeldUnpaid {
 			continue
 		}
 		if since.IsZero() || start.Before(since) {

@@ -32,6 +32,8 @@ type Foreign struct {
 	Affinity *corev1.Affinity
 	// Spread is over which nodes it is to be spread with the Run's others.
 	Spread []corev1.TopologySpreadConstraint
+	// Claim is the PersistentVolumeClaim that it uses; empty for none.
+	Claim string
 }
 
 // The annotations of such a pod.
@@ -53,6 +55,10 @@ func (c *Cluster) Make(f Foreign) {
 				Requests: limits}}}}}
 	if f.Any {
 		pod.Annotations[anyRank] = "true"
+	}
+	if f.Claim != "" {
+		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.Claim}}}}
 	}
 	c.changed[f.Run.Name] = true
 	c.SetPod(pod)

@@ -102,14 +102,18 @@ func (c *Cluster) tellWhy(pod *corev1.Pod, why string) {
 	if c.Groups == nil || pod.Labels[rqv1.LabelRun] != "" && !rank.Theirs(pod) {
 		return
 	}
-	is := corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
-		Reason: corev1.PodReasonUnschedulable, Message: why, LastTransitionTime: metav1.NewTime(c.Now)}
+	c.Tell(pod, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: why, LastTransitionTime: metav1.NewTime(c.Now)})
+}
+
+// Tell has a pod say why it waits, if it does not yet.
+func (c *Cluster) Tell(pod *corev1.Pod, is corev1.PodCondition) {
 	told := pod.DeepCopy()
 	at := slices.IndexFunc(told.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == is.Type })
 	switch {
 	case at < 0:
 		told.Status.Conditions = append(told.Status.Conditions, is)
-	case told.Status.Conditions[at].Message == why:
+	case told.Status.Conditions[at].Message == is.Message:
 		return
 	default:
 		told.Status.Conditions[at] = is

@@ -62,7 +62,7 @@ func TestGPUsWithoutAPayerAreNotGiven(t *testing.T) {
 	s.create(s.foreignPod("modest", corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("100m")}))
 	eventually(t, "the pods", func() error {
 		node, why, err := s.scheduled("greedy")
-		if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") ||
+		if err != nil || node != "" || !strings.HasPrefix(why, "NotServed: ") ||
 			!strings.Contains(why, "no owner is named to pay") {
 			return errors.Join(err, fmt.Errorf("the pod that asks for a GPU is on %q: %s", node, why))
 		}

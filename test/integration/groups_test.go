@@ -156,7 +156,7 @@ func TestPodsOfNobodyAreTold(t *testing.T) {
 		t.Helper()
 		eventually(t, "pod "+name, func() error {
 			node, why, err := s.scheduled(name)
-			if err != nil || node != "" || !strings.HasPrefix(why, "Unschedulable: ") || !strings.Contains(why, words) {
+			if err != nil || node != "" || !strings.HasPrefix(why, "NotServed: ") || !strings.Contains(why, words) {
 				return errors.Join(err, fmt.Errorf("it is on %q, told %q", node, why))
 			}
 			return nil

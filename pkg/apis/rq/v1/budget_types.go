@@ -210,6 +210,14 @@ type BudgetStatus struct {
 	// +listType=map
 	// +listMapKey=name
 	AggregateCaps []AggregateCapStatus `json:"aggregateCaps,omitempty"`
+	// heldInVain tells of groups that are gone for how many attempts places were held in vain for pods that their
+	// controllers were to create, by owner and namespace, 100 at most. A count is halved with each hour after until.
+	// +optional
+	// +listType=map
+	// +listMapKey=owner
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MaxItems=100
+	HeldInVain []BudgetHeldInVain `json:"heldInVain,omitempty"`
 	// conditions of the Budget.
 	// +optional
 	// +listType=map

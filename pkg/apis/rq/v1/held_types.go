@@ -34,5 +34,34 @@ type RunHeldInVain struct {
 // MostInVain is the most attempts that are counted, and so bounds the rest after the last of them.
 const MostInVain = 6
 
+// Halved returns the count, halved for each hour of a time; nil where nothing is left of it.
+func (h *RunHeldInVain) Halved(over time.Duration) *RunHeldInVain {
+	if h == nil || over < time.Hour {
+		return h
+	}
+	left := *h
+	left.Count >>= min(over/time.Hour, MostInVain)
+	if left.Count == 0 {
+		return nil
+	}
+	return &left
+}
+
+// BudgetHeldInVain is what is left of such counts of groups that are gone, all of an owner in a namespace: the next Run
+// of that owner there whose pods are made late begins with it.
+type BudgetHeldInVain struct {
+	// owner of the Runs.
+	Owner Owner `json:"owner"`
+	// namespace of the Runs.
+	Namespace     string `json:"namespace"`
+	RunHeldInVain `json:",inline"`
+}
+
+// MostGoneInVain is the most of them that a Budget keeps: those whose rests are over last.
+const MostGoneInVain = 100
+
+// HeldUnpaid is for how long places may be held that nobody pays for, and nothing is counted.
+const HeldUnpaid = 30 * time.Second
+
 // Rests reports whether the Run may not hold places for absent pods at an instant.
 func (h *RunHeldInVain) Rests(at time.Time) bool { return h != nil && at.Before(h.Until.Time) }

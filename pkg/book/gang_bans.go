@@ -1,0 +1,157 @@
+package book
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// ban is the nodes that other scheduling rules have turned pods of one kind of a gang down from, and why: what one kind
+// is refused for, such as a volume that it alone uses, does not bar others.
+type ban struct {
+	kind  variant
+	nodes map[string]string
+}
+
+// mostKinds is for how many kinds of pods of a gang it is told apart what nodes turn them down: each has to be turned
+// down by a node that takes none.
+const mostKinds = 8
+
+// alike reports whether a pod is of a variant and uses the same volumes and devices: other rules treat them alike.
+func (s *variant) alike(pod *corev1.Pod, beside *topology.Amounts) bool {
+	return s.like(pod, beside) && slices.Equal(claimsOf(s.pod), claimsOf(pod))
+}
+
+// claimsOf names the volumes and devices that a pod shares with others that name them.
+func claimsOf(pod *corev1.Pod) (out []string) {
+	for i := range pod.Spec.Volumes {
+		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+			out = append(out, c.ClaimName)
+		}
+	}
+	for _, c := range pod.Spec.ResourceClaims {
+		if c.ResourceClaimName != nil {
+			out = append(out, *c.ResourceClaimName)
+		}
+	}
+	return out
+}
+
+// exclude has a node be left alone that has turned a member of a gang down: by all, or by its kind alone where the
+// gang's pods are of a few.
+func (g *gang) exclude(m *member, node, why string) {
+	if m == nil || m.part.Spare || !g.isOfFewKinds() {
+		g.excluded[node] = why
+		return
+	}
+	of := g.banOf(m.pod, m.beside)
+	if of == nil {
+		of = &ban{variant{pod: m.pod, beside: m.beside}, map[string]string{}}
+		g.bans = append(g.bans, of)
+	}
+	of.nodes[node] = why
+}
+
+// turnsItsKind reports whether a node has taken no pod such as one that it has turned down: others of the gang that it
+// took are no reason for it.
+func (g *gang) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
+	m := g.rankOf(t.Pod)
+	if t.Skewed || m == nil || !g.isOfFewKinds() {
+		return false
+	}
+	took := func(p Place) bool {
+		other := g.rankOf(p.Pod.UID)
+		return p.Node == t.Node && other != nil && (&variant{pod: m.pod, beside: m.beside}).alike(other.pod, other.beside) &&
+			!slices.ContainsFunc(turned, func(t Turning) bool { return t.Pod == p.Pod.UID })
+	}
+	return !slices.ContainsFunc(asked.Places, took)
+}
+
+// isOfFewKinds reports whether the pods that others have made for a gang are of several kinds, and not of too many.
+func (g *gang) isOfFewKinds() bool {
+	if g.run == nil || !g.run.Spec.Theirs() {
+		return false
+	}
+	var kinds []*variant
+	for _, m := range g.active.members {
+		if m == nil || m.standIn || m.stage >= finished ||
+			slices.ContainsFunc(kinds, func(s *variant) bool { return s.alike(m.pod, m.beside) }) {
+			continue
+		}
+		kinds = append(kinds, &variant{pod: m.pod, beside: m.beside})
+		if len(kinds) > mostKinds {
+			return false
+		}
+	}
+	return len(kinds) > 1
+}
+
+// banOf returns the nodes that have turned pods like one down; nil where none has.
+func (g *gang) banOf(pod *corev1.Pod, beside *topology.Amounts) *ban {
+	for _, b := range g.bans {
+		if b.kind.alike(pod, beside) {
+			return b
+		}
+	}
+	return nil
+}
+
+// rankOf returns the rank whose pod has a UID; nil where none has.
+func (g *gang) rankOf(pod types.UID) *member {
+	for _, m := range g.active.members {
+		if m != nil && m.pod.UID == pod {
+			return m
+		}
+	}
+	return nil
+}
+
+// banned returns a test for the nodes that have turned pods like one down, whatever it asks for of them; nil where none
+// has.
+func (g *gang) banned(pod *corev1.Pod) (test func(node string) bool) {
+	for _, b := range g.bans {
+		if b.kind.alike(pod, b.kind.beside) {
+			test = either(test, b.has())
+		}
+	}
+	return test
+}
+
+// has is a test for the nodes of a ban; nil where there is none.
+func (b *ban) has() func(node string) bool {
+	if b == nil {
+		return nil
+	}
+	return func(node string) bool { return b.nodes[node] != "" }
+}
+
+// turnedBy returns the nodes that have turned pods of a gang down, all or of one kind, and why.
+func (g *gang) turnedBy() map[string]string {
+	if len(g.bans) == 0 {
+		return g.excluded
+	}
+	out := maps.Clone(g.excluded)
+	for _, b := range g.bans {
+		maps.Copy(out, b.nodes)
+	}
+	return out
+}
+
+// readmit has nodes that have turned pods of a gang down be tried again.
+func (g *gang) readmit(which func(node, why string) bool) {
+	maps.DeleteFunc(g.excluded, which)
+	for _, b := range g.bans {
+		maps.DeleteFunc(b.nodes, which)
+	}
+	g.bans = slices.DeleteFunc(g.bans, func(b *ban) bool { return len(b.nodes) == 0 })
+}
+
+// readmitAll has all of them be tried again.
+func (g *gang) readmitAll() {
+	clear(g.excluded)
+	g.bans = nil
+}
