@@ -19,6 +19,7 @@ type waitlist struct {
 	fleet    *topology.Fleet
 	accounts *budget.Accounts
 	mail     *mailbox
+	admits   admitting
 
 	debts *debts
 	order *order
