@@ -47,16 +47,17 @@ type Book struct {
 	future     *horizon
 	drainer    *drainer
 	// The decisions.
-	losses *lossesFirst
-	savers *savers
-	turns  *activations
-	starts *starter
-	shapes *shaper
-	growth *grower
-	fill   *filler
-	trials *trials
-	views  *observer
-	sick   *sick
+	losses    *lossesFirst
+	handbacks *handbacks
+	savers    *savers
+	turns     *activations
+	starts    *starter
+	shapes    *shaper
+	growth    *grower
+	fill      *filler
+	trials    *trials
+	views     *observer
+	sick      *sick
 
 	strangers strangers
 
@@ -78,6 +79,7 @@ func New(given *config.Args) *Book {
 		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(func() {
+		b.handbacks.look()
 		b.losses.look()
 		b.waiting.wakeStirred()
 	})
@@ -127,7 +129,9 @@ func decideWith(b *Book, args *config.Args) {
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
-	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, mail: b.mail, of: map[*gang]bool{}}
+	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, seats: b.seats, mail: b.mail, of: map[*gang]bool{},
+		ends: map[types.NamespacedName]string{}}
+	b.handbacks = &handbacks{roster: b.roster, seats: b.seats, takeIn: b.takesIn}
 	b.savers = &savers{args: args, nodes: b.nodes, waiting: b.waiting}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
@@ -150,7 +154,8 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
-	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats}
+	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats,
+		handbacks: b.handbacks}
 }
 
 // Reads tells that this process leads, and is about to read the whole ledger: a Lease may close from now on after it
