@@ -47,17 +47,18 @@ type Book struct {
 	future     *horizon
 	drainer    *drainer
 	// The decisions.
-	losses *lossesFirst
-	savers *savers
-	turns  *activations
-	starts *starter
-	shapes *shaper
-	growth *grower
-	fill   *filler
-	trials *trials
-	views  *observer
-	sick   *sick
-	gone   *goneInVain
+	losses    *lossesFirst
+	handbacks *handbacks
+	savers    *savers
+	turns     *activations
+	starts    *starter
+	shapes    *shaper
+	growth    *grower
+	fill      *filler
+	trials    *trials
+	views     *observer
+	sick      *sick
+	gone      *goneInVain
 
 	strangers strangers
 
@@ -79,6 +80,7 @@ func New(given *config.Args) *Book {
 		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(func() {
+		b.handbacks.look()
 		b.losses.look()
 		b.waiting.wakeStirred()
 	})
@@ -91,6 +93,7 @@ func New(given *config.Args) *Book {
 		sizes: map[string]map[nodeSize]int{}, counted: map[string]string{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
+	b.waiting.admits = admitting{b.nodes.bars, map[string]*admissions{}}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
 		forRanks: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, debts: b.waiting.debts, mail: b.mail, roster: b.roster, waiting: b.waiting,
@@ -127,7 +130,9 @@ func decideWith(b *Book, args *config.Args) {
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
-	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, mail: b.mail, of: map[*gang]bool{}}
+	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, seats: b.seats, mail: b.mail, of: map[*gang]bool{},
+		ends: map[types.NamespacedName]string{}}
+	b.handbacks = &handbacks{roster: b.roster, seats: b.seats, takeIn: b.takesIn}
 	b.savers = &savers{args: args, nodes: b.nodes, waiting: b.waiting}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
@@ -153,7 +158,7 @@ func decideWith(b *Book, args *config.Args) {
 	b.gone = &goneInVain{args: args, accounts: b.accounts, roster: b.roster, mail: b.mail,
 		counts: map[string]map[ownerIn]rqv1.RunHeldInVain{}}
 	b.Budgets = &Budgets{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, waiting: b.waiting, seats: b.seats,
-		gone: b.gone}
+		gone: b.gone, handbacks: b.handbacks}
 }
 
 // Reads tells that this process leads, and is about to read the whole ledger: a Lease may close from now on after it

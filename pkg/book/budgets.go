@@ -21,6 +21,8 @@ type Budgets struct {
 	waiting  *waitlist
 	seats    *seating
 	gone     *goneInVain
+	// handbacks are closed Leases that count as open for a moment longer.
+	handbacks *handbacks
 }
 
 // SetBudget adds or replaces a Budget, for the gangs that wait for somebody to be able to pay.
@@ -171,6 +173,7 @@ func (u *Budgets) Record(of string) budget.Record {
 func (u *Budgets) NamespaceLeaves(namespace string, gone bool) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.handbacks.takeAll()
 	changed := u.accounts.Leave(namespace)
 	if gone {
 		u.accounts.Left(namespace)

@@ -59,6 +59,9 @@ func (b *Book) nextSweep(e *earliest, now time.Time) {
 	b.waiting.nextCall(e, now)
 	b.waiting.nextPledge(e)
 	b.losses.next(e)
+	if len(b.handbacks.runs) > 0 {
+		e.by(now)
+	}
 	b.savers.next(e)
 	b.kept.nextLapse(e, now)
 	b.turns.nextRound(e, now)
@@ -166,6 +169,7 @@ func (b *Book) sweep(now time.Time) {
 	}
 	b.pace.swept = now
 	b.losses.sweep(now)
+	b.handbacks.sweep()
 	b.savers.settle(now)
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)

@@ -26,6 +26,7 @@ type crowdKey struct {
 	flavor string
 	helps  help
 	need   need
+	usable // of a crowd that room helps
 	// own is the Run for which room is kept beside, which is a crowd of its own.
 	own types.UID
 	// Of a crowd that money helps: whom it may ask, who of those is short of GPU-hours, whether nothing but an edit or a
@@ -111,6 +112,8 @@ func crowdOf(g *gang) crowdKey {
 	}
 	if g.ownRoom() {
 		key.own = g.run.UID
+	} else if key.helps == byRoom && g.shape == nil && !g.started() {
+		key.usable = g.usableBy()
 	}
 	return key
 }

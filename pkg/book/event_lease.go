@@ -122,16 +122,11 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 			}
 			return nil
 		}
-		b.closes(l, name, charge)
-		if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
-			b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
-			b.waiting.wakeBudget(charge.Payer.Budget)
+		leaves := b.accounts.Leaves(name.String())
+		if leaves || !b.handbacks.defers(l, name) {
+			b.takesIn(l)
 		}
-		if g, part := b.roster.gangs[l.Spec.RunRef.UID], rank.Held(l); g != nil && !part.Spare {
-			b.seats.setAside(g, part.Index)
-		}
-		b.kept.noteUnwound(l)
-		if b.accounts.Leaves(name.String()) {
+		if leaves {
 			return []string{charge.Payer.Budget}
 		}
 		return nil
@@ -170,6 +165,20 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 	return nil
 }
 
+// takesIn has what a closed Lease held be free.
+func (b *Book) takesIn(l *rqv1.Lease) {
+	name, charge := keyOf(l), ChargeIn(l)
+	b.closes(l, name, charge)
+	if h := b.seats.held[l.PodUID()]; h != nil && h.writing != "" { // so it was written
+		b.seats.hold(l.PodUID(), "", 0, (*holding).answer)
+		b.waiting.wakeBudget(charge.Payer.Budget)
+	}
+	if g, part := b.roster.gangs[l.Spec.RunRef.UID], rank.Held(l); g != nil && !part.Spare {
+		b.seats.setAside(g, part.Index)
+	}
+	b.kept.noteUnwound(l)
+}
+
 // closes records that a Lease is closed. What paid for a rank of a requeued gang that has not started again goes on
 // paying for it, unless it does already for the room that the pod leaves.
 func (b *Book) closes(l *rqv1.Lease, name types.NamespacedName, charge budget.Charge) {
@@ -192,7 +201,7 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 	defer b.mu.Unlock()
 	l := b.seats.leases[name]
 	switch {
-	case l == nil:
+	case l == nil, b.handbacks.has(name):
 	case !b.roster.reading:
 		b.accounts.Void(name.String())
 		b.ledger.vacateLease(name, l, time.Time{})
@@ -206,6 +215,7 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.handbacks.takeAll()
 	charge, open := b.accounts.Charge(name.String())
 	b.ledger.closeLease(name, now)
 	if open && b.accounts.ForgetOf(charge.Payer, name.String()) {

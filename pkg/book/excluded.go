@@ -44,6 +44,20 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 	return func(node string) bool { return bad[node] }
 }
 
+// bars is barred for who asks about few nodes.
+func (t *nodeTable) bars(flavor string, pod *corev1.Pod) func(node string) bool {
+	says := len(pod.Spec.NodeSelector) > 0 || pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
+	if !says && len(t.tainted[flavor]) == 0 {
+		return nil
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
+	return func(name string) bool {
+		node := t.byName[name]
+		ok, err := affinity.Match(node)
+		return !ok || err != nil || !tolerates(pod, node)
+	}
+}
+
 // rejected returns a test for the nodes that one of a gang's pods at least may not use: those that they are barred
 // from, those that another scheduling rule has turned down, and those that have ended ranks which have no other
 // place yet. It returns nil when there is none, so that pack need not look at single nodes. What nodes have beside

@@ -70,6 +70,8 @@ type gang struct {
 	leased bool
 	// planned says that a plan has been made that the leader's gang has not followed yet.
 	planned bool
+	// endsApart says that its ranks do not end at once: after one had, the others were waited for in vain.
+	endsApart bool
 	// committed says that the barrier is open: every member was reserved at once.
 	committed bool
 	// deadline is when a gang that is not committed gives its GPUs back, and madeBy when one does whose pods have not been

@@ -3,6 +3,10 @@ package book
 import (
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // lossesFirst are the Runs that have ranks on lost nodes, or without a place since such a loss, as this process begins
@@ -11,16 +15,27 @@ import (
 type lossesFirst struct {
 	nodes  *nodeTable
 	roster *roster
+	seats  *seating
 	mail   *mailbox
 	of     map[*gang]bool
 	until  time.Time
+	// ends are the Leases, by the types of their GPUs, that are about to be closed as this process begins: others of their
+	// Runs have been, perhaps. Nor is anybody given GPUs of these types until they are, or endsUntil.
+	ends      map[types.NamespacedName]string
+	endsUntil time.Time
 }
 
 // lossesWithin is for how long others wait at most: pods may not be taken by the API server, or be others' to make.
 const lossesWithin = 20 * time.Second
 
-// whileLost is why a pod is held back meanwhile.
-const whileLost = "waiting until ranks that were lost have their places"
+// endsWithin is for how long they wait at most for Leases to be closed.
+const endsWithin = 2 * sweepPeriod
+
+// Why a pod is held back meanwhile.
+const (
+	whileLost   = "waiting until ranks that were lost have their places"
+	whileEnding = "waiting until the GPU leases of pods that end are closed"
+)
 
 // begin finds out which Runs these are.
 func (l *lossesFirst) begin(now time.Time) {
@@ -28,6 +43,12 @@ func (l *lossesFirst) begin(now time.Time) {
 	for g := range l.roster.living {
 		if l.lacks(g) {
 			l.of[g] = true
+		}
+	}
+	l.ends, l.endsUntil = map[types.NamespacedName]string{}, now.Add(endsWithin)
+	for name, open := range l.seats.leases {
+		if open.charge.Role != rqv1.RoleBorrowed && l.seats.closes(open) {
+			l.ends[name] = open.charge.Flavor
 		}
 	}
 	l.note()
@@ -51,28 +72,36 @@ func (l *lossesFirst) decided(g *gang) bool {
 	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes())
 }
 
-// look leaves out those of whom it has been decided.
+// look leaves out those of whom it has been decided, and Leases that are closed.
 func (l *lossesFirst) look() {
-	before := len(l.of)
+	before := len(l.of) + len(l.ends)
 	for g := range l.of {
 		if l.decided(g) {
 			delete(l.of, g)
 		}
 	}
-	if len(l.of) < before {
+	for name := range l.ends {
+		if l.seats.leases[name] == nil {
+			delete(l.ends, name)
+		}
+	}
+	if len(l.of)+len(l.ends) < before {
 		l.note()
 	}
 }
 
 // sweep leaves out also those whose nodes have turned out to stand, and all when that has taken too long.
 func (l *lossesFirst) sweep(now time.Time) {
-	before := len(l.of)
+	before := len(l.of) + len(l.ends)
 	for g := range l.of {
 		if !now.Before(l.until) || !l.lacks(g) {
 			delete(l.of, g)
 		}
 	}
-	if len(l.of) < before {
+	if !now.Before(l.endsUntil) {
+		clear(l.ends)
+	}
+	if len(l.of)+len(l.ends) < before {
 		l.note()
 	}
 }
@@ -82,6 +111,9 @@ func (l *lossesFirst) next(e *earliest) {
 	if len(l.of) > 0 {
 		e.by(l.until)
 	}
+	if len(l.ends) > 0 {
+		e.by(l.endsUntil)
+	}
 }
 
 // note has those be held back that want GPUs of the types of which ranks were lost, and no others any more.
@@ -90,6 +122,9 @@ func (l *lossesFirst) note() {
 	l.roster.bereft = map[string]bool{}
 	for g := range l.of {
 		l.roster.bereft[g.full.Flavor] = true
+	}
+	for _, flavor := range l.ends {
+		l.roster.bereft[flavor] = true
 	}
 	var freed []*gang
 	for g := range l.roster.living {
@@ -105,15 +140,20 @@ func (l *lossesFirst) note() {
 	}
 }
 
-// holds reports whether a pod without a place is to wait for ranks that were lost. Those do not wait that are replaced
+// holds says why a pod without a place is to wait for what was lost or has ended. Those do not wait that are replaced
 // themselves, nor gangs that have room of their own already.
-func (l *lossesFirst) holds(m *member) bool {
+func (l *lossesFirst) holds(m *member) (why string) {
 	g := m.gang
 	switch {
-	case m.stage > unplaced || !l.roster.bereft[g.full.Flavor] || g.opportunistic():
-		return false
-	case g.started():
-		return m.extra() || m.joins()
+	case m.stage > unplaced || !l.roster.bereft[g.full.Flavor] || g.opportunistic(),
+		g.started() && !m.extra() && !m.joins(),
+		!g.started() && (g.underWay() || g.keepsRoom() || g.activates()):
+		return ""
 	}
-	return !g.underWay() && !g.keepsRoom() && !g.activates()
+	for lost := range l.of {
+		if lost.full.Flavor == g.full.Flavor {
+			return whileLost
+		}
+	}
+	return whileEnding
 }

@@ -58,8 +58,11 @@ func (b *Book) gate(m *member) (string, *plan.Refusal) {
 		return state.holdsBack(), nil
 	case m.gang.leader() != m:
 		return waitsForPlan, nil
-	case b.losses.holds(m):
-		return whileLost, nil
+	}
+	if why := b.losses.holds(m); why != "" {
+		return why, nil
+	}
+	switch {
 	case m.part.Spare, m.gang.asksForSeats():
 		return "", nil
 	}

@@ -11,6 +11,7 @@ import (
 type round struct {
 	w       *waitlist
 	rooms   map[string]*topology.Blocks
+	usable  map[usableKey]*topology.Blocks // what is left for those who may not use all nodes
 	purse   purse
 	keeps   map[keepsKey]kept
 	crowds  crowds // those of whom somebody is to be looked at
@@ -34,8 +35,8 @@ type keepsKey struct {
 // were last tried, and no more of them than what there is could serve: the rest are looked at again when those have
 // been planned.
 func (w *waitlist) wakeNext() {
-	r := round{w: w, rooms: map[string]*topology.Blocks{}, purse: purse{w.accounts, map[purseKey]int{}},
-		keeps: map[keepsKey]kept{}}
+	r := round{w: w, rooms: map[string]*topology.Blocks{}, usable: map[usableKey]*topology.Blocks{},
+		purse: purse{w.accounts, map[purseKey]int{}}, keeps: map[keepsKey]kept{}}
 	for len(w.roused) > 0 && !w.roused[0].woken && !w.roused[0].absent {
 		w.roused = w.roused[1:]
 	}
@@ -107,7 +108,11 @@ func (r *round) suffices(g *gang, c *crowd) bool {
 		if c.own != "" {
 			return g.needs() <= left.Free()+g.room.gpus
 		}
-		return left.Fit(c.need.block, c.need.blocks)
+		if !left.Fit(c.need.block, c.need.blocks) {
+			return false
+		}
+		usable := r.usableTo(g, c)
+		return usable == nil || usable.Fit(c.need.block, c.need.blocks)
 	case byMoney:
 		return !r.pays(g) || r.w.payers > g.tried || r.affords(g, c)
 	}
@@ -146,6 +151,9 @@ func (r *round) count(g *gang) {
 	}
 	if c := g.filed.crowd; g.shape == nil && !g.unpaid && c.own == "" {
 		r.room(c.flavor).Take(c.need.block, c.need.blocks)
+		if usable := r.usableTo(g, c); usable != nil {
+			usable.Take(c.need.block, c.need.blocks)
+		}
 	} else if g.shape == nil && !g.unpaid {
 		r.room(c.flavor).Take(topology.Block{Pods: 1, GPUsPerPod: g.demand.GPUsPerPod}, g.needs()/g.demand.GPUsPerPod)
 	}

@@ -26,7 +26,9 @@ func (s *storm) during(d time.Duration) {
 	if s.partly() && d > gangDeadline/2 {
 		s.disturb() // a gang that takes so long to start is given up
 	}
+	s.Book.TakeIn()
 	s.Pass(d)
+	s.Book.TakeIn()
 	if ok && !window.After(s.Now) {
 		s.Book.WindowPassed()
 	}

@@ -95,7 +95,7 @@ func (s *storm) work() {
 		s.check()
 		s.Book.Fill(s.Now) // nobody may be in the way of shards any more
 		now := fmt.Sprint(s.fingerprint(), s.assigned(), s.writes, s.Ends.Len(), s.dates(), s.undated(), s.refusals(),
-			s.widths())
+			s.widths(), s.Faults) // what was not written is yet to be
 		if now == last && !s.queued() {
 			if s.stills++; s.stills%16 == 0 {
 				s.studied()

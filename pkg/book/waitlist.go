@@ -18,6 +18,7 @@ type waitlist struct {
 	fleet    *topology.Fleet
 	accounts *budget.Accounts
 	mail     *mailbox
+	admits   admitting
 
 	debts *debts
 	order *order

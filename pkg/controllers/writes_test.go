@@ -229,7 +229,9 @@ func TestLeasesThatAreNotClosed(t *testing.T) {
 		if (err != nil) != test.fails || len(got) != 2 || got[0].Name != "x" || got[1].Name != "z" {
 			t.Errorf("%s: %v closed, %v", name, got, err)
 		}
-		// Two have ended at noon, after an hour; the third counts on.
+		// Two have ended at noon, after an hour; the third counts on, and they wait for it no longer than two seconds.
+		b.Advance(noon.Add(time.Second))
+		b.Advance(noon.Add(2 * time.Second))
 		spent := b.Budgets.Spent(noon.Add(time.Hour))[budget.Key{Budget: "b", Envelope: "e"}]
 		if spent != 4*budget.GPUHour {
 			t.Errorf("%s: %s GPU-hours are spent by one o'clock, want 4", name, spent)

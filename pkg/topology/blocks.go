@@ -1,6 +1,9 @@
 package topology
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // Block is so many pods that lie together in one fabric domain.
 type Block struct{ Pods, GPUsPerPod int }
@@ -30,6 +33,49 @@ func (f *Fleet) Blocks(flavor string) *Blocks {
 		}
 	}
 	return out
+}
+
+// BlocksFor returns of that what pods of some GPUs may use that are barred from some nodes, if any, and ask for more
+// than GPUs, if they do.
+func (f *Fleet) BlocksFor(flavor string, barred func(node string) bool, beside *Amounts, gpusPerPod int) *Blocks {
+	s, out := f.flavors[flavor], &Blocks{}
+	if s == nil {
+		return out
+	}
+	asks := f.numbered(beside)
+	for _, b := range s.domains {
+		var nodes []int
+		for n, free := range b.having(gpusPerPod) {
+			if barred != nil && barred(n.Name) {
+				continue
+			}
+			if pods := f.roomBeside(n, asks, free/gpusPerPod); pods > 0 {
+				nodes = tally(nodes, pods*gpusPerPod, 1)
+				out.free += pods * gpusPerPod
+			}
+		}
+		if len(nodes) > 0 {
+			out.domains = append(out.domains, nodes)
+		}
+	}
+	return out
+}
+
+// having goes through the schedulable nodes of a domain that have so many GPUs free, and tells how many they have.
+func (b *fabricDomain) having(gpus int) iter.Seq2[*node, int] {
+	return func(yield func(*node, int) bool) {
+		for _, p := range b.pools {
+			for _, list := range [...]freeList{p.used, p.empty} {
+				for free := gpus; free < len(list); free++ {
+					for _, n := range list[free] {
+						if !yield(n, free) {
+							return
+						}
+					}
+				}
+			}
+		}
+	}
 }
 
 // nothing is what there is of a flavor that has no nodes.

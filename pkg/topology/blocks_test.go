@@ -86,3 +86,35 @@ func TestBlocksHoldWhatIsPacked(t *testing.T) {
 		}
 	})
 }
+
+// TestBlocksForWhoMayNotUseAll: what pods are barred from, and what has too little beside GPUs, is no room for them.
+func TestBlocksForWhoMayNotUseAll(t *testing.T) {
+	f := NewFleet([]string{"fabric.domain"}, "fabric.domain")
+	for i, name := range []string{"n0", "n1", "n2"} {
+		f.SetNode(Node{Name: name, Labels: map[string]string{"fabric.domain": "d0"}, Flavor: "H100", GPUs: 8,
+			Beside: NewAmounts(map[string]int64{"cpu": int64(4 + 4*i)})})
+	}
+	f.Take("n1", 5)
+	not := func(name string) func(string) bool { return func(node string) bool { return node == name } }
+	cpus := NewAmounts(map[string]int64{"cpu": 2})
+	for what, c := range map[string]struct {
+		barred func(string) bool
+		beside *Amounts
+		gpus   int
+		want   int
+	}{
+		"all":                      {nil, nil, 1, 19},
+		"but for one":              {not("n0"), nil, 1, 11},
+		"in pods, pieces are left": {nil, nil, 2, 18},
+		"of large pods":            {not("n2"), nil, 8, 8},
+		"with too few CPUs":        {nil, cpus, 1, 11},
+		"both":                     {not("n2"), cpus, 1, 5},
+	} {
+		if got := f.BlocksFor("H100", c.barred, c.beside, c.gpus).Free(); got != c.want {
+			t.Errorf("%s: %d GPUs, not %d", what, got, c.want)
+		}
+	}
+	if f.BlocksFor("none", nil, nil, 1).Free() != 0 {
+		t.Error("there is room where there are no nodes")
+	}
+}

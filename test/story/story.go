@@ -80,7 +80,8 @@ func All() []Story {
 		opportunisticStories(),
 		cutStories(), crowdStories(), savedStories(), roomStories(),
 		waitStories(), backfillStories(), priorityStories(), apartStories(), spreadStories(),
-		signStories(), massLossStories(), comebackStories(), aheadStories(), takeoverStories(), firstStories())
+		signStories(), massLossStories(), comebackStories(), aheadStories(), takeoverStories(), firstStories(),
+		orderStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -1,0 +1,134 @@
+package book
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// handbacks are Leases that have been closed and count as open for a moment longer, since others of their Runs are
+// about to be closed. What one Run gives back counts as one: those who are small enough for its first part would have
+// that before the rest is known, and an older Run that needs all of it be passed by.
+type handbacks struct {
+	roster *roster
+	seats  *seating
+	takeIn func(*rqv1.Lease)
+	runs   []*handback
+}
+
+// handback is what one Run gives back.
+type handback struct {
+	run    types.UID
+	leases map[types.NamespacedName]*rqv1.Lease
+	swept  bool // a sweep has seen it: the next one takes it in
+}
+
+// defers reports whether a Lease that has been closed counts as open for a moment longer. What is lost, or kept for
+// somebody already, does not: it is nobody else's.
+func (h *handbacks) defers(l *rqv1.Lease, name types.NamespacedName) bool {
+	open, run := h.seats.leases[name], l.Spec.RunRef.UID
+	if !h.roster.open || open == nil || l.Spec.Slice.Role == rqv1.RoleBorrowed || !givesBack(l) {
+		return false
+	}
+	if g := h.roster.gangs[run]; g != nil && g.keepsRoom() {
+		return false
+	}
+	if held := h.seats.held[open.pod]; held != nil && (held.vacant || len(held.awaitedBy) > 0) {
+		return false
+	}
+	at := slices.IndexFunc(h.runs, func(b *handback) bool { return b.run == run })
+	if at < 0 {
+		at = len(h.runs)
+		h.runs = append(h.runs, &handback{run: run, leases: map[types.NamespacedName]*rqv1.Lease{}})
+	}
+	h.runs[at].leases[name] = l
+	return true
+}
+
+// givesBack reports whether a Lease was closed because its Run does without what it held.
+func givesBack(l *rqv1.Lease) bool {
+	switch l.Status.ClosureReason {
+	case rqv1.ClosedNodeFailure, rqv1.ClosedEvicted, rqv1.ClosedMaintenance, rqv1.ClosedSwap, rqv1.ClosedUnwound:
+		return false
+	}
+	return true
+}
+
+// more reports whether other Leases of a Run are about to be closed.
+func (h *handbacks) more(b *handback) bool {
+	completes := h.completes(b)
+	for name, l := range h.seats.ofRun[b.run] {
+		if b.leases[name] == nil && (completes || h.seats.closes(l)) {
+			return true
+		}
+	}
+	return false
+}
+
+// completes reports whether a rank of a Run has completed its work, so that the others are about to, unless they were
+// waited for in vain before.
+func (h *handbacks) completes(b *handback) bool {
+	if g := h.roster.gangs[b.run]; g == nil || g.endsApart {
+		return false
+	}
+	for _, l := range b.leases {
+		if l.Status.ClosureReason == rqv1.ClosedCompleted {
+			return true
+		}
+	}
+	return false
+}
+
+// closes reports whether an open Lease is about to be closed: its pod has ended or is about to, or its Run is over.
+func (s *seating) closes(l *lease) bool {
+	m := s.roster.members[l.pod]
+	if m == nil || m.stage == finished || m.leaving || m.doomed() || m.surplus() {
+		return true
+	}
+	g := m.gang
+	return g.run == nil || g.over() || g.run.DeletionTimestamp != nil
+}
+
+// look takes in what Runs have given back of which nothing more comes.
+func (h *handbacks) look() {
+	h.takeIf(func(b *handback) bool { return !h.more(b) })
+}
+
+// takeAll takes in all that has been given back.
+func (h *handbacks) takeAll() { h.takeIf(func(*handback) bool { return true }) }
+
+// sweep has nothing be waited for longer than from one sweep to the next: pods take their time, and the API server may
+// not take that a Lease is closed.
+func (h *handbacks) sweep() {
+	h.takeIf(func(b *handback) bool {
+		if g := h.roster.gangs[b.run]; b.swept && g != nil {
+			g.endsApart = true
+		}
+		was := b.swept
+		b.swept = true
+		return was
+	})
+}
+
+// takeIf takes in what some Runs have given back.
+func (h *handbacks) takeIf(is func(*handback) bool) {
+	h.runs = slices.DeleteFunc(h.runs, func(b *handback) bool {
+		if !is(b) {
+			return false
+		}
+		byName := func(x, y types.NamespacedName) int { return strings.Compare(x.String(), y.String()) }
+		for _, name := range slices.SortedFunc(maps.Keys(b.leases), byName) {
+			h.takeIn(b.leases[name])
+		}
+		return true
+	})
+}
+
+// has reports whether a Lease is among them.
+func (h *handbacks) has(name types.NamespacedName) bool {
+	return slices.ContainsFunc(h.runs, func(b *handback) bool { return b.leases[name] != nil })
+}
