@@ -31,7 +31,7 @@ var reasons = []promise{
 		"pkg/book/turned_test.go#TestARankWaitsForTheLeaseOfItsPredecessor", ""},
 	{"NotCreated", "researchers.md", refusals, "", "test/integration/quota_test.go#quotaFirst", ""},
 	{"HeldInVain", "troubleshooting.md", refusals, "",
-		"pkg/book/vain_test.go#TestPlacesHeldInVainAreNotHeldAgainAtOnce", ""},
+		"pkg/book/vain_test.go#restsAfter", ""},
 	{"Completed", "concepts.md", apiLeases, `= "Completed"`, "test/story/endings.go#Well", ""},
 	{"Failed", "concepts.md", apiLeases, `= "Failed"`, "test/story/told_life.go#runFails", ""},
 	{"Deleted", "concepts.md", apiLeases, `= "Deleted"`, "test/story/told_loss.go#podDeletedByHand", ""},
