@@ -170,6 +170,7 @@ func (b *Book) sweep(now time.Time) {
 	b.pace.swept = now
 	b.losses.sweep(now)
 	b.handbacks.sweep()
+	b.waiting.wakeStirred() // before those who would grow by it, or fill it
 	b.savers.settle(now)
 	b.waiting.callAgain(now)
 	b.kept.lapse(now)

@@ -118,7 +118,7 @@ func (k *keptRooms) forgo(now time.Time) {
 				l.over = true
 			case !noted:
 				l.at = now.Add(k.args.GangDeadline.Duration)
-				if last != nil && last.vainly() {
+				if last != nil && last.vainly(k.args.GangDeadline.Duration) {
 					g.keepsInVain(last.after)
 					k.mail.reconcile(keyOf(g.run), lane.Date) // which counts it
 				}

@@ -43,8 +43,8 @@ func ownerOf(run *rqv1.Run) ownerIn { return ownerIn{run.Spec.Owner, run.Namespa
 
 // leaves notes a gang whose Run is being deleted.
 func (n *goneInVain) leaves(g *gang) {
-	if g.run == nil || !g.run.Spec.TheirsComeLate() {
-		return
+	if !n.roster.open || g.run == nil || !g.run.Spec.TheirsComeLate() {
+		return // of what went before this process led it does not know when
 	}
 	d := goneRun{of: ownerOf(g.run), was: g.run.Status.HeldInVain,
 		budget: n.accounts.FirstPayer(g.run.Spec.Owner, g.run.Spec.Resources.GPUType)}
@@ -154,9 +154,13 @@ func (n *goneInVain) of(name string, now time.Time) (out []rqv1.BudgetHeldInVain
 	return out
 }
 
-// inheritedBy returns with what a gang is to begin that is to start and whose pods are made late; nil for nothing.
+// inheritedBy returns with what a gang is to begin that is to start and whose pods are made late; nil for nothing. One
+// that is about to start goes on with that.
 func (n *goneInVain) inheritedBy(g *gang) (out *rqv1.RunHeldInVain) {
-	if !g.run.Spec.TheirsComeLate() || g.run.Status.HeldInVain != nil || g.started() || g.over() {
+	if !g.run.Spec.TheirsComeLate() || g.run.Status.HeldInVain != nil || g.started() || g.over() || g.underWay() {
+		return nil
+	}
+	if since, _ := g.holdsForAbsent(); !since.IsZero() {
 		return nil
 	}
 	for _, of := range n.counts {

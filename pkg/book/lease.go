@@ -31,14 +31,18 @@ type lease struct {
 	after     time.Time          // when the one ended that its part had before; zero where none is known
 }
 
-// follows notes the Lease that its part had before.
-func (l *lease) follows(before *lease) { l.after = latest(l.after, before.ended) }
+// follows notes the Lease that its part had before in the same attempt: for the next one nothing is kept from then on.
+func (l *lease) follows(before *lease) {
+	if l.attempt == before.attempt {
+		l.after = latest(l.after, before.ended)
+	}
+}
 
 // vainly reports whether the place of a Lease was kept for its pod for longer than the pod then had it, by when it
-// ended. What a node did is nobody's doing.
-func (l *lease) vainly() bool {
+// ended: for so long at most as places are kept. What a node did is nobody's doing.
+func (l *lease) vainly(most time.Duration) bool {
 	kept := l.charge.Start.Sub(l.after)
-	return !l.after.IsZero() && kept > rqv1.HeldUnpaid && l.ended.Sub(l.charge.Start) < kept &&
+	return !l.after.IsZero() && kept > rqv1.HeldUnpaid && kept <= most && l.ended.Sub(l.charge.Start) < kept &&
 		l.reason != rqv1.ClosedNodeFailure && !l.moved()
 }
 

@@ -38,9 +38,7 @@ func nodesFor(pod *corev1.Pod) string {
 	out.WriteString("as ") // so that it is not empty where they say nothing
 	for i := range pod.Spec.Tolerations {
 		t := &pod.Spec.Tolerations[i]
-		if t.Effect != corev1.TaintEffectNoExecute {
-			fmt.Fprintf(&out, "%q%q%q%q,", t.Key, t.Operator, t.Value, t.Effect)
-		}
+		fmt.Fprintf(&out, "%q%q%q%q,", t.Key, t.Operator, t.Value, t.Effect)
 	}
 	if len(pod.Spec.NodeSelector) > 0 {
 		fmt.Fprint(&out, pod.Spec.NodeSelector) // which is printed sorted
