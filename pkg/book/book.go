@@ -77,7 +77,7 @@ func New(given *config.Args) *Book {
 	b.roster = &roster{gangs: map[types.UID]*gang{}, living: map[*gang]bool{},
 		runs: map[types.NamespacedName]types.UID{}, leasesOf: map[types.UID]int{},
 		members: map[types.UID]*member{}, turns: map[string]*quotaTurn{}, early: map[types.UID]bool{},
-		classes: newClasses(), priorities: priorities{}, bereft: map[string]bool{}, args: args}
+		classes: newClasses(), priorities: priorities{}, asking: map[types.UID]bool{}, bereft: map[string]bool{}, args: args}
 	b.waiting = newWaitlist(args, b.fleet, b.accounts, b.mail, b.roster)
 	b.mu = newGuard(func() {
 		b.handbacks.look()
@@ -115,7 +115,7 @@ func New(given *config.Args) *Book {
 		unwound: map[types.UID][]*rqv1.Lease{}}
 	b.places = &placement{accounts: b.accounts, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,
-		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}, asking: map[types.UID]bool{}}
+		kept: b.kept, reclaimed: map[types.UID]rqv1.ClosureReason{}}
 	b.ledger = &ledger{accounts: b.accounts, args: args, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, seats: b.seats}
 	b.departures = &departures{args: args, nodes: b.nodes, roster: b.roster, seats: b.seats, kept: b.kept}

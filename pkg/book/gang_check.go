@@ -62,9 +62,8 @@ type Turning struct {
 
 // checking is what a gang has been told by other scheduling rules that were asked.
 type checking struct {
-	// pending says that they are being asked, for which time, and refusal why the gang was refused before.
-	pending bool
-	asked   int
+	question
+	// refusal is why the gang was refused before.
 	refusal *plan.Refusal
 	// upTo is how many pods the nodes take that turned down a start, with why, and shunned, with why, and mostCut likewise
 	// for those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
@@ -100,14 +99,12 @@ type checking struct {
 	// about another start.
 	vague   int
 	unasked time.Time
-	// since is when it was first seen that an answer is waited for; zero before.
-	since time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
 func (c *checking) ask(before *plan.Refusal) {
-	c.pending, c.refusal, c.since = true, before, time.Time{}
-	c.asked++
+	c.refusal = before
+	c.question.ask()
 }
 
 // open reports whether rules are being asked, or are to be asked once more, about what the gang has been given.

@@ -19,10 +19,10 @@ type inquiry struct {
 	// to are the places, and shape that of the gang when its ranks have moved there.
 	to    []destination
 	shape plan.Demand
-	// pending says that the rules are being asked, for which time, and accepted that they accept the places, since when.
-	pending, accepted bool
-	asked             int
-	since             time.Time
+	question
+	// accepted says that the rules accept the places, since when.
+	accepted bool
+	since    time.Time
 	// unsure counts how often in turn nothing could be found out.
 	unsure int
 	// turned are the nodes that they turned down, until an instant, and why.
@@ -64,8 +64,8 @@ func (d *drainer) asks(g *gang, to []destination, shape plan.Demand, now time.Ti
 		return false
 	}
 	if !q.pending && (!q.accepted || !now.Before(q.since.Add(d.args.GangDeadline.Duration))) {
-		q.pending = true
-		q.asked++
+		q.ask()
+		d.roster.asking[g.run.UID] = true
 		d.mail.ask(g.run.UID)
 	}
 	return !q.accepted
@@ -114,6 +114,11 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	if g == nil || g.run == nil || !g.inquiry.pending || g.inquiry.asked != c.asked {
 		return
 	}
+	b.drainer.conclude(g, turned, sure, now)
+}
+
+// conclude notes what other rules say of the places to which ranks of a gang are to move.
+func (d *drainer) conclude(g *gang, turned []Turning, sure bool, now time.Time) {
 	q := &g.inquiry
 	q.pending, q.accepted, q.since = false, sure && len(turned) == 0, now
 	if sure || len(turned) > 0 {
@@ -123,13 +128,13 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 	}
 	if q.unsure == mostUnsure {
 		q.unsure = 0
-		for _, at := range c.Places {
-			turned = append(turned, Turning{Pod: at.Pod.UID, Node: at.Node, Why: unsaid})
+		for _, to := range q.to {
+			turned = append(turned, Turning{Node: to.node, Why: unsaid})
 		}
 	}
 	for _, t := range turned {
 		if q.turnedDown(now); q.turned == nil {
-			q.turned, q.until = map[string]string{}, now.Add(b.args.GangDeadline.Duration)
+			q.turned, q.until = map[string]string{}, now.Add(d.args.GangDeadline.Duration)
 		}
 		q.turned[t.Node] = t.Why
 	}
@@ -138,6 +143,6 @@ func (b *Book) ConcludeMoves(c *Check, turned []Turning, sure bool, now time.Tim
 		g.patience.since = time.Time{} // what is kept is given back, once nobody can evict the rank any more
 	}
 	if len(turned) > 0 || q.accepted {
-		b.mail.reconcile(keyOf(g.run), lane.Cut)
+		d.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
 }

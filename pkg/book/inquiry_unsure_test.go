@@ -61,3 +61,31 @@ func TestNobodyCouldEvictTheRank(t *testing.T) {
 		}
 	})
 }
+
+// Nobody answers what is asked about a place to which a rank is to move: it is asked again within seconds, and another
+// place is tried then.
+func TestAMoveThatNobodyAnswersEnds(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.guardedOn("n0")
+		s.addNode("n1", "d0")
+		s.addNode("n2", "d0")
+		s.change("n0", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		tried := map[string]bool{}
+		for range 60 {
+			if err := s.Reconcile("run0"); err != nil {
+				s.t.Fatal(err)
+			}
+			for _, run := range s.Book.Inquiries().Take() {
+				if check := s.Book.CheckMoves(run); check != nil {
+					tried[check.Places[0].Node] = true
+				}
+			}
+			s.Pass(time.Second)
+			s.Book.Advance(s.Now)
+		}
+		if len(tried) != 2 {
+			s.t.Fatalf("tried %v", tried)
+		}
+	})
+}

@@ -78,11 +78,13 @@ func (p *placement) came(m *member) {
 // before shards leave.
 func (p *placement) unsettled() map[*gang]bool {
 	out := map[*gang]bool{}
-	for run := range p.asking {
-		if g := p.roster.gangs[run]; g == nil || !g.check.open() {
-			delete(p.asking, run)
-		} else {
+	for run := range p.roster.asking {
+		g := p.roster.gangs[run]
+		switch {
+		case g != nil && g.check.open():
 			out[g] = true
+		case g == nil || !g.inquiry.pending:
+			delete(p.roster.asking, run)
 		}
 	}
 	for g := range p.roster.classes.mustering {

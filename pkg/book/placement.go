@@ -29,8 +29,6 @@ type placement struct {
 
 	// the shards that have been told to go, until their Leases are closed, and why
 	reclaimed map[types.UID]rqv1.ClosureReason
-	// the Runs about whose places other scheduling rules are being asked, or were: shards stay on those for now
-	asking map[types.UID]bool
 }
 
 // assume takes the GPUs and the money of assignments.

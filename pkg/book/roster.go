@@ -28,6 +28,8 @@ type roster struct {
 	turns      map[string]*quotaTurn // by namespace
 	// bereft are the flavors of which nobody is given GPUs until lost ranks have theirs.
 	bereft map[string]bool
+	// asking are the Runs about whose gangs other scheduling rules are being asked, or were.
+	asking map[types.UID]bool
 	// early are the pods that the scheduling queue has asked about before they were known.
 	early   map[types.UID]bool
 	reading bool      // the ledger is being read, or has been

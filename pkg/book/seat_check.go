@@ -172,7 +172,7 @@ func (p *placement) claimAgain(g *gang) {
 // and why it was refused before.
 func (p *placement) ask(g *gang, before *plan.Refusal) {
 	g.check.ask(before)
-	p.asking[g.run.UID] = true
+	p.roster.asking[g.run.UID] = true
 }
 
 // mustAsk reports whether other rules are to be asked before a gang has its places: its pods use such as a plan does

@@ -17,7 +17,8 @@ func (b *Book) suspend(g *gang) {
 		g.check.pending = false // what is said of its places is nothing to it any more
 		b.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
-	g.check, g.denial, g.futile, g.growth = checking{asked: g.check.asked}, denial{}, futility{}, growth{}
+	g.check = checking{question: question{asked: g.check.asked}}
+	g.denial, g.futile, g.growth = denial{}, futility{}, growth{}
 	b.turns.letOff(g)
 	b.places.unwind(g)
 	for _, m := range slices.Concat(g.active.members, g.spares.members) {

@@ -9,26 +9,66 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 )
 
-// longestAsked is how long what other rules say of a gang's places is waited for: whoever asks them has an answer
-// within seconds, unless nobody asks. The gang's Run is not looked at meanwhile.
+// question is what other scheduling rules are asked about a gang.
+type question struct {
+	// pending says that they are being asked, for which time, and noticed when that was first seen; zero before.
+	pending bool
+	asked   int
+	noticed time.Time
+}
+
+// ask notes that it is asked.
+func (q *question) ask() {
+	q.pending, q.noticed = true, time.Time{}
+	q.asked++
+}
+
+// longestAsked is how long an answer is waited for: whoever asks has one within seconds, unless nobody asks. A Run is
+// not looked at while it is asked about its gang's places.
 const longestAsked = 10 * time.Second
 
+// late reports whether nobody has answered, and notes when it is first seen that an answer is waited for.
+func (q *question) late(now time.Time) bool {
+	if q.pending && q.noticed.IsZero() {
+		q.noticed = now
+	}
+	return q.pending && !now.Before(q.noticed.Add(longestAsked))
+}
+
+// next tells when it ends if nobody answers.
+func (q *question) next(e *earliest, now time.Time) {
+	switch {
+	case !q.pending:
+	case q.noticed.IsZero():
+		e.by(now)
+	default:
+		e.by(q.noticed.Add(longestAsked))
+	}
+}
+
 // unanswered ends questions about gangs that nobody has answered. What is not known is no for ranks in the places of
-// spares and for cuts; of a start the pods' own cycles find it out.
+// spares and for cuts; of a start the pods' own cycles find it out, and about ranks that are to move it is asked again.
 func (b *Book) unanswered(now time.Time) {
 	var late []*gang
-	for run := range b.places.asking {
-		switch g := b.roster.gangs[run]; {
-		case g == nil || !g.check.pending:
-		case g.check.since.IsZero():
-			g.check.since = now
-		case !now.Before(g.check.since.Add(longestAsked)):
+	for run := range b.roster.asking {
+		g := b.roster.gangs[run]
+		if g == nil {
+			continue
+		}
+		places, moves := g.check.late(now), g.inquiry.late(now)
+		if places || moves {
 			late = append(late, g)
 		}
 	}
 	slices.SortFunc(late, byAge)
 	for _, g := range late {
-		b.unanswer(g, now)
+		if g.check.late(now) {
+			b.unanswer(g, now)
+		}
+		if g.run != nil && g.inquiry.late(now) {
+			b.drainer.conclude(g, nil, false, now)
+			b.mail.reconcile(keyOf(g.run), lane.Cut)
+		}
 	}
 }
 
@@ -60,15 +100,10 @@ const unsaid = "its rules do not say whether they accept the rank"
 
 // nextUnanswered tells when the next question ends that nobody answers.
 func (b *Book) nextUnanswered(e *earliest, now time.Time) {
-	for run := range b.places.asking {
-		g := b.roster.gangs[run]
-		if g == nil || !g.check.pending {
-			continue
-		}
-		if g.check.since.IsZero() {
-			e.by(now)
-		} else {
-			e.by(g.check.since.Add(longestAsked))
+	for run := range b.roster.asking {
+		if g := b.roster.gangs[run]; g != nil {
+			g.check.next(e, now)
+			g.inquiry.next(e, now)
 		}
 	}
 }

@@ -31,7 +31,8 @@ func TestNoWriteHoldsUpAnEnd(t *testing.T) {
 		"overload":      apierrors.NewTooManyRequests("later", 1),
 		"a lost answer": errors.New("unexpected EOF"),
 	} {
-		for _, write := range []string{"status", "guard", "unguard", "release", "adopt"} {
+		for _, write := range []string{"status", "guard", "unguard", "release", "adopt", "create train-0", "ranks",
+			"service"} {
 			for _, source := range []string{"", string(rqv1.SourcePods)} {
 				api := &recorder{fails: map[string]error{write: err}}
 				runs, _ := deciding(t, api, submitted("run"))
@@ -40,7 +41,8 @@ func TestNoWriteHoldsUpAnEnd(t *testing.T) {
 				goes.Labels[rqv1.LabelSource] = source
 				d := lifecycle.Decision{Delete: []lifecycle.Deletion{{Pod: goes}}, Close: []lifecycle.Closing{closing("1")},
 					Release: []*corev1.Pod{podOf("8")}, Status: &rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "failed"},
-					Adopt: []lifecycle.Adoption{{Pod: podOf("0"), Labels: map[string]string{rqv1.LabelIndex: "0"}}}}
+					Adopt:   []lifecycle.Adoption{{Pod: podOf("0"), Labels: map[string]string{rqv1.LabelIndex: "0"}}},
+					Replace: []*corev1.Pod{podOf("0")}, Service: &corev1.Service{}}
 				guard := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least}}
 				if write == "unguard" {
 					d.Unguard = guard

@@ -182,7 +182,8 @@ func TestWhyPodsAreDelayedIsTold(t *testing.T) {
 		o.Problem = runs.problemOf(train)
 	}
 	said := "the Run's pods could not be created yet: " + errAway.Error()
-	want := []string{`"", then create train-0`, `"", then create train-0`, fmt.Sprintf("%q, then status told", said)}
+	closed := `"", then close train-1:Completed@0s`
+	want := []string{closed, closed, fmt.Sprintf("%q, then status told", said)}
 	if diff := cmp.Diff(want, told); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -114,7 +114,8 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 //     what it says would be the next time too, and keeps no pod from going, nor does one that is not written for long;
 //   - the PodDisruptionBudget comes before any pod that replaces a rank, and keeps nothing else from being done;
 //   - pods go next; one that the API server does not let go keeps nothing else from being done;
-//   - pods that replace lost ranks are made before the Leases close that tell of the loss;
+//   - pods that replace lost ranks are made before the Leases close that tell of the loss; that they cannot be made
+//     keeps no other Lease open;
 //   - other pods are made once their ranks' earlier Leases, which number them, are closed and the Service is there;
 //   - any other status comes last, and says what has been done. A Run that leaves no room to say that it runs does not:
 //     its time would never be over, and nobody could cut it.
@@ -166,19 +167,19 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 
 // finish makes the writes that follow once pods of others have been taken in.
 func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
-	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
-		return err
-	}
-	problem := r.createPods(ctx, d.Replace)
-	if Passes(problem) {
-		return r.delayed(ctx, o, d.Status, problem) // the Leases of lost ranks still tell of the loss
+	delayed, problem := r.replace(ctx, o, d)
+	if delayed != nil {
+		*d = d.WithoutReplacements() // the Leases of lost ranks still tell of the loss
 	}
 	closed, behind, err := r.closeLeases(ctx, o, d.Close)
 	if behind {
 		out.After = lifecycle.Soonest(out.After, behindRest)
 	}
-	if err != nil || behind {
-		return err
+	switch {
+	case err != nil || behind:
+		return errors.Join(delayed, err)
+	case delayed != nil:
+		return r.delayed(ctx, o, d.Status, delayed)
 	}
 	if problem == nil {
 		problem = r.create(ctx, o, d, closed)
@@ -204,6 +205,19 @@ func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.D
 		return r.api.DeleteRun(ctx, o.Run)
 	}
 	return problem
+}
+
+// replace makes the pods that replace lost ranks. Delayed is why they cannot be made for now, and refused why not at
+// all.
+func (r *Runs) replace(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision) (delayed, refused error) {
+	if err := r.numberEpochs(ctx, o.Run, d.Replace, nil, false); err != nil {
+		return err, nil
+	}
+	err := r.createPods(ctx, d.Replace)
+	if Passes(err) {
+		return err, nil
+	}
+	return nil, err
 }
 
 // takeIn gives ranks to pods that others have made, and takes them from those that give theirs up.

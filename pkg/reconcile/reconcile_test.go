@@ -216,7 +216,7 @@ func TestOrder(t *testing.T) {
 			d.Delete[0].If = lifecycle.Unbound
 		}, no: map[string]bool{"train-9": true}, want: []string{"ask Unbound(train-9)"}, passed: true},
 		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
-		"no replacement for now": {at: "create train-0", err: errAway, want: all[:3]},
+		"no replacement for now": {at: "create train-0", err: errAway, want: all[:4]},
 		"a replacement that is refused": {at: "create train-0", err: errQuota,
 			want:    append(append([]string{}, all[:4]...), "status told"),
 			problem: "the API server rejects the Run's pods: pods \"train-0\" is forbidden: exceeded quota"},
@@ -269,6 +269,20 @@ func TestAPodThatGetsNoRankHoldsUpNoEnd(t *testing.T) {
 			if diff := cmp.Diff(want, api.calls); diff != "" || !errors.Is(got, err) {
 				t.Errorf("%s: %v (-want +got):\n%s", at, got, diff)
 			}
+		}
+	}
+}
+
+// TestALostRankWithoutAReplacementKeepsItsLease, which alone tells of the loss; those of others close.
+func TestALostRankWithoutAReplacementKeepsItsLease(t *testing.T) {
+	for _, at := range []string{"create train-0", "ranks"} {
+		api := &recorder{fails: map[string]error{at: errAway}}
+		runs, _ := deciding(t, api)
+		d := everything()
+		d.Close = append(d.Close, closing("0"))
+		_, err := runs.CarryOut(t.Context(), observed(), d)
+		if last := api.calls[len(api.calls)-1]; last != "close train-1:Completed@0s" || !errors.Is(err, errAway) {
+			t.Errorf("%s: %v, %v", at, err, api.calls)
 		}
 	}
 }
