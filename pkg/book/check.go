@@ -150,9 +150,10 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 	if lays {
 		c.lay(asked)
 	}
+	few := g.isOfFewKinds()
 	for _, t := range c.learn(asked, turned) {
 		t.Most = x.mostBut(g, t)
-		if g.turnsItsKind(asked, turned, t) {
+		if few && x.turnsItsKind(asked, turned, t) {
 			t.Most = -1
 		}
 		if t.Skewed {
@@ -162,8 +163,9 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 			c.instead = append(c.instead, t)
 			continue
 		}
-		g.heed(t)
-		if m := x.seats.roster.members[t.Pod]; m != nil && t.Most < 0 {
+		m := x.seats.roster.members[t.Pod]
+		g.heed(t, m, few)
+		if m != nil && t.Most < 0 {
 			g.spurn(m, t.Node)
 		}
 	}

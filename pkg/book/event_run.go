@@ -99,6 +99,7 @@ func (b *Book) startedOrStopped(g *gang) {
 		b.places.dismissAll(g)
 	} else {
 		b.waiting.order.comesLast(g)
+		g.endsApart = false
 	}
 	g.denial = denial{}
 	b.waiting.changes(g.run.Spec.Resources.GPUType) // others may have another date now

@@ -43,8 +43,8 @@ func claimsOf(pod *corev1.Pod) (out []string) {
 
 // exclude has a node be left alone that has turned a member of a gang down: by all, or by its kind alone where the
 // gang's pods are of a few.
-func (g *gang) exclude(m *member, node, why string) {
-	if m == nil || m.part.Spare || !g.isOfFewKinds() {
+func (g *gang) exclude(m *member, node, why string, few bool) {
+	if !few || m == nil || m.part.Spare {
 		g.excluded[node] = why
 		return
 	}
@@ -58,14 +58,17 @@ func (g *gang) exclude(m *member, node, why string) {
 
 // turnsItsKind reports whether a node has taken no pod such as one that it has turned down: others of the gang that it
 // took are no reason for it.
-func (g *gang) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
-	m := g.rankOf(t.Pod)
-	if t.Skewed || m == nil || !g.isOfFewKinds() {
+func (x *starter) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
+	m := x.seats.roster.members[t.Pod]
+	if t.Skewed || m == nil || m.part.Spare {
 		return false
 	}
 	took := func(p Place) bool {
-		other := g.rankOf(p.Pod.UID)
-		return p.Node == t.Node && other != nil && (&variant{pod: m.pod, beside: m.beside}).alike(other.pod, other.beside) &&
+		if p.Node != t.Node {
+			return false
+		}
+		other := x.seats.roster.members[p.Pod.UID]
+		return other != nil && !other.part.Spare && (&variant{pod: m.pod, beside: m.beside}).alike(other.pod, other.beside) &&
 			!slices.ContainsFunc(turned, func(t Turning) bool { return t.Pod == p.Pod.UID })
 	}
 	return !slices.ContainsFunc(asked.Places, took)

@@ -61,8 +61,13 @@ func givesBack(l *rqv1.Lease) bool {
 // more reports whether other Leases of a Run are about to be closed.
 func (h *handbacks) more(b *handback) bool {
 	completes := h.completes(b)
+	return h.others(b, func(l *lease) bool { return completes || h.seats.closes(l) })
+}
+
+// others reports whether something is so of one of the open Leases of a Run beside those that are closed.
+func (h *handbacks) others(b *handback, is func(*lease) bool) bool {
 	for name, l := range h.seats.ofRun[b.run] {
-		if b.leases[name] == nil && (completes || h.seats.closes(l)) {
+		if b.leases[name] == nil && is(l) {
 			return true
 		}
 	}
@@ -105,8 +110,8 @@ func (h *handbacks) takeAll() { h.takeIf(func(*handback) bool { return true }) }
 // not take that a Lease is closed.
 func (h *handbacks) sweep() {
 	h.takeIf(func(b *handback) bool {
-		if g := h.roster.gangs[b.run]; b.swept && g != nil {
-			g.endsApart = true
+		if g := h.roster.gangs[b.run]; b.swept && g != nil && !h.others(b, h.seats.closes) {
+			g.endsApart = true // they were waited for since one had completed, and for nothing else
 		}
 		was := b.swept
 		b.swept = true

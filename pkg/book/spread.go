@@ -64,18 +64,20 @@ func (g *gang) unlay() bool {
 	if c.spread == nil {
 		return false
 	}
+	few := g.isOfFewKinds()
 	for _, t := range c.instead {
-		g.heed(t)
+		g.heed(t, g.rankOf(t.Pod), few)
 	}
 	c.spread, c.instead, c.inVain = nil, nil, true
 	return true
 }
 
-// heed has a start go by how many of its pods a node takes at most, which is to be left alone where that is below 0.
-func (g *gang) heed(t Turning) {
+// heed has a start go by how many of its pods a node takes at most, which is to be left alone where that is below 0: by
+// those of the kind that it has turned down, where they are of a few.
+func (g *gang) heed(t Turning, m *member, few bool) {
 	c := &g.check
 	if t.Most < 0 {
-		g.exclude(g.rankOf(t.Pod), t.Node, t.Why)
+		g.exclude(m, t.Node, t.Why, few)
 		return
 	}
 	if c.upTo == nil {

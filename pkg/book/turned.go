@@ -23,7 +23,7 @@ func (x *starter) turned(m *member, node, why string) {
 		x.waiting.refuse(g, refusal)
 		return
 	}
-	g.exclude(m, node, why)
+	g.exclude(m, node, why, g.isOfFewKinds())
 	g.spurn(m, node)
 	if m.stage >= writing {
 		return // the ledger pins the pod to the node; the Run controller ends it if it stays stuck

@@ -2,8 +2,6 @@ package book
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,12 +9,12 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
-// usable sets those that wait for room apart by which nodes they may use: by what their pods say of nodes, and by which
-// have turned them down, both empty where that is not known; and by what they ask for beside GPUs, if nodes had too
-// little of it.
+// usable sets those that wait for room apart by which nodes they may use: by what their pods say of nodes, empty where
+// that is not known; and by what they ask for beside GPUs, if nodes had too little of it. It is the same for all of a
+// crowd: what nodes have turned down is not.
 type usable struct {
-	pods, without string
-	beside        *topology.Amounts
+	pods   string
+	beside *topology.Amounts
 }
 
 // usableBy returns which nodes a gang may use that has not started.
@@ -27,7 +25,6 @@ func (g *gang) usableBy() (u usable) {
 	u.pods = nodesFor(g.model())
 	if g.refusal.Rejected != nil {
 		u.beside = g.full.Beside
-		u.without = strings.Join(slices.Sorted(maps.Keys(g.excluded)), "/")
 	}
 	return u
 }
@@ -73,7 +70,7 @@ func (r *round) usableTo(g *gang, c *crowd) *topology.Blocks {
 	if known || c.pods == "" || len(r.usable) >= mostUsable {
 		return out
 	}
-	if barred := r.w.barredTo(g, c); barred != nil || c.beside != nil {
+	if barred := r.w.admits.barred(c.flavor, r.w.nodes[c.flavor], c.pods, g.model()); barred != nil || c.beside != nil {
 		out = r.w.fleet.BlocksFor(c.flavor, barred, c.beside, c.need.block.GPUsPerPod)
 	}
 	r.usable[key] = out
@@ -88,26 +85,6 @@ type usableKey struct {
 }
 
 func (c *crowd) usableKey() usableKey { return usableKey{c.flavor, c.need.block.GPUsPerPod, c.usable} }
-
-// barredTo returns a test for the nodes that those of a crowd may not use; nil where there is none.
-func (w *waitlist) barredTo(g *gang, c *crowd) func(node string) bool {
-	barred := w.admits.barred(c.flavor, w.nodes[c.flavor], c.pods, g.model())
-	if c.without == "" {
-		return barred
-	}
-	pardoned := w.pardoned(g)
-	return func(node string) bool {
-		return g.excluded[node] != "" && !pardoned(node) || barred != nil && barred(node)
-	}
-}
-
-// pardoned returns a test for the nodes that a gang is tried on again, of those that turned it down, once it is woken.
-func (w *waitlist) pardoned(g *gang) func(node string) bool {
-	all := w.nodes[g.full.Flavor] > g.tried || len(g.check.skewed) > 0 && w.leftSince(g)
-	return func(node string) bool {
-		return all || w.left[node].since(g) || w.args.GPUResource.NamedIn(g.excluded[node])
-	}
-}
 
 // barred returns a test for the nodes of a flavor that pods may not use which say so of them, since the nodes are as
 // they are; nil where there is none. It finds out about each node once.

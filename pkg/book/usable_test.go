@@ -2,7 +2,6 @@ package book_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -88,36 +87,38 @@ func TestRunsThatLackCPUDoNotStandBeforeOthers(t *testing.T) {
 	})
 }
 
-// Nor those that another rule has turned down where GPUs are free, until somebody leaves there.
-func TestRunsThatWereTurnedDownDoNotStandBeforeOthers(t *testing.T) {
-	tell(t, func(w *world) {
-		w.Book.DrawsBy("None")
-		w.addNode("n0", "d0")
-		w.addNode("n1", "d0")
-		w.setBudget("a", "org:a", 6400)
-		for i, gpus := range []int{4, 2, 2, 4} {
-			w.submitWithSpares(fmt.Sprintf("run0%d", i), "org:a", 1, 1, gpus, 0)
-			w.rounds(2)
-		}
-		w.Turns = func(pod *corev1.Pod, node string) string {
-			if node == "n1" && strings.HasPrefix(pod.Labels[rqv1.LabelRun], "run1") {
-				return "node(s) didn't satisfy existing pods anti-affinity rules"
-			}
-			return ""
-		}
-		for i := range 20 {
-			w.submitWithSpares(fmt.Sprintf("run1%03d", i), "org:a", 1, 1, 4, 0)
-		}
-		w.rounds(3)
-		w.planned(0, "GPUs come free that are too few", func() {
-			w.EndPod(w.pod("run02-0"), corev1.PodSucceeded)
-			w.round()
+// Who tolerates a taint is tried on its nodes whoever waits before and does not, whatever the taint's effect.
+func TestWhoToleratesATaintIsNoneOfThoseWhoDoNot(t *testing.T) {
+	for _, effect := range []corev1.TaintEffect{corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute} {
+		t.Run(string(effect), func(t *testing.T) {
+			tell(t, func(w *world) {
+				tolerates := func(s *rqv1.RunSpec) {
+					s.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+						Containers: []corev1.Container{{Name: "main", Image: "main"}},
+						Tolerations: []corev1.Toleration{
+							{Key: "dedicated", Operator: corev1.TolerationOpExists, Effect: effect}}}}
+				}
+				w.Book.DrawsBy("None")
+				w.addNode("tainted", "d0")
+				node := w.Nodes["tainted"].DeepCopy()
+				node.Spec.Taints = append(node.Spec.Taints, corev1.Taint{Key: "dedicated", Effect: effect})
+				w.SetNode(node)
+				w.setBudget("a", "org:a", 6400)
+				w.submitWithSpares("run00", "org:a", 1, 1, 8, 0, tolerates)
+				w.rounds(2)
+				w.running("run00", "although it tolerates the taint")
+				for i := range 3 {
+					w.submitWithSpares(fmt.Sprintf("run1%d", i), "org:a", 1, 1, 8, 0)
+				}
+				w.rounds(2)
+				w.submitWithSpares("run2", "org:a", 1, 1, 8, 0, tolerates)
+				w.rounds(2)
+				w.EndPod(w.pod("run00-0"), corev1.PodSucceeded)
+				w.rounds(3)
+				w.running("run2", "although it tolerates the taint")
+			})
 		})
-		w.Turns = nil
-		w.EndPod(w.pod("run03-0"), corev1.PodSucceeded)
-		w.rounds(2)
-		w.running("run1000", "although who stood in its way has left")
-	})
+	}
 }
 
 // BenchmarkFullPool is what an end costs beside 1,000 Runs that may use some full pools alone: GPUs come free
