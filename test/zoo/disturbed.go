@@ -78,8 +78,15 @@ func (t *told) there(w *story.World, lost map[string]bool, before map[string]typ
 // younger is a Run that waits for any GPU.
 const younger = "younger"
 
-// crowds has nobody's pods hold all GPUs that are free, so that a Run waits.
+// crowds has a Run wait on a full fleet.
 func (t *told) crowds() {
+	t.occupies()
+	t.Submit(younger, 1, story.InPods(1), tolerant)
+	t.Says(younger, rqv1.RunPending, "short by 1")
+}
+
+// occupies has nobody's pods hold all GPUs that are free.
+func (t *told) occupies() {
 	held := t.places()
 	for i := range gpuNodes {
 		node := fmt.Sprintf("d0-%d", i)
@@ -89,9 +96,21 @@ func (t *told) crowds() {
 			})
 		}
 	}
-	t.Submit(younger, 1, story.InPods(1), tolerant)
-	t.Says(younger, rqv1.RunPending, "short by 1")
 }
+
+// first is a Run that has the whole fleet.
+const first = "first"
+
+// fills has a Run take all GPUs.
+func (t *told) fills() {
+	t.Submit(first, gpuNodes*8, story.InPods(8), tolerant)
+	t.Says(first, rqv1.RunRunning)
+}
+
+// tolerant lets a Run's pods on nodes with GPUs.
+var tolerant = story.Templated(func(of *corev1.PodTemplateSpec) {
+	of.Spec.Tolerations = []corev1.Toleration{{Key: gpuTaint, Operator: corev1.TolerationOpExists}}
+})
 
 // places are the GPUs of open Leases of the Runs that stand for the workload, by node.
 func (t *told) places() map[string]int32 {

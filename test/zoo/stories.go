@@ -42,7 +42,7 @@ func Stories(real bool) (out []story.Story) {
 			out = append(out, w.story(situation{name: "is-told", play: (*told).isTold}, real))
 			continue
 		}
-		for _, in := range slices.Concat(situations, disturbed()) {
+		for _, in := range slices.Concat(situations, disturbed(), w.rollouts()) {
 			out = append(out, w.story(in, real))
 		}
 	}
@@ -203,20 +203,6 @@ func (t *told) starts() {
 	t.sees("is to run", t.runs)
 	t.Sound()
 }
-
-// first is a Run that has the whole fleet.
-const first = "first"
-
-// fills has a Run take all GPUs.
-func (t *told) fills() {
-	t.Submit(first, gpuNodes*8, story.InPods(8), tolerant)
-	t.Says(first, rqv1.RunRunning)
-}
-
-// tolerant lets a Run's pods on nodes with GPUs.
-var tolerant = story.Templated(func(of *corev1.PodTemplateSpec) {
-	of.Spec.Tolerations = []corev1.Toleration{{Key: gpuTaint, Operator: corev1.TolerationOpExists}}
-})
 
 // waiting is an error unless all of the workload waits, holds nothing, and says why: each Run, and a pod of each.
 func (t *told) waiting(w *story.World) error {
