@@ -53,7 +53,8 @@ func (t *told) rolls() {
 }
 
 // rollsWhereNothingIsFree: a new pod has the place of an old one that goes first, and that of a StatefulSet before
-// anybody younger. One that is to run beside the old ones waits and is told why, while these run on, until there is room.
+// anybody younger. One that is to run beside the old ones waits and is told why, while these run on, until there is
+// room.
 func (t *told) rollsWhereNothingIsFree() {
 	t.makes()
 	t.sees("is to run", t.runs)

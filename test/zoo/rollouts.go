@@ -27,8 +27,8 @@ func revision(o *object) string {
 	return fmt.Sprintf("%08x", sum.Sum32())
 }
 
-// ofDeployment makes a ReplicaSet for each template that it has had. While the template is not that of all pods, as many
-// more pods are there as maxSurge says, and as many fewer are ready as maxUnavailable says.
+// ofDeployment makes a ReplicaSet for each template that it has had. While the template is not that of all pods, as
+// many more pods are there as maxSurge says, and as many fewer are ready as maxUnavailable says.
 func ofDeployment(o *object, seen *sight) (out []*object) {
 	replicas, now := numberAt(o.Object, "spec.replicas", 1), o.GetName()+"-"+revision(o)
 	rolling := mapAt(o.Object, "spec.strategy.rollingUpdate")
