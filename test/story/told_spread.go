@@ -1,6 +1,7 @@
 package story
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +22,8 @@ func spreadStories() []Story {
 		{Name: "spread-where-it-is-paid", Args: args, Play: spreadWhereItIsPaid},
 		{Name: "spread-over-shards", Args: args, Play: spreadOverShards},
 		{Name: "spread-waits-for-a-domain", Args: args, Play: spreadWaits},
+		{Name: "spread-over-zones", Args: args, Play: spreadOverZones},
+		{Name: "spread-apart", Args: args, Play: spreadApart},
 	}
 }
 
@@ -49,6 +52,37 @@ func spreadOverDomains(s *Teller) {
 	s.Submit("train", 4, s.By("a"), InPods(1), s.spread(domainKey))
 	s.Says("train", rqv1.RunRunning, "bound 4 GPUs")
 	s.Holds("train", Places{"d-0": 2, "e-0": 2})
+}
+
+// spreadOverZones has two zones share pods, one of which has two domains: what is wider than a domain counts as itself.
+func spreadOverZones(s *Teller) {
+	in := func(zone string) NodeChange { return Labelled(corev1.LabelTopologyZone, s.site.Namespace+zone) }
+	s.Nodes("d", 1, in("west"))
+	s.Nodes("e", 1, in("west"))
+	s.Nodes("f", 2, in("east"))
+	s.Fund("a", Envelope("all", 64))
+	s.Submit("train", 32, s.By("a"), InPods(8), s.spread(corev1.LabelTopologyZone))
+	s.Says("train", rqv1.RunRunning, "bound 32 GPUs")
+	s.Holds("train", Places{"d-0": 8, "e-0": 8, "f-0": 8, "f-1": 8})
+}
+
+// spreadApart has two domains share pods of which no two may be on one node.
+func spreadApart(s *Teller) {
+	s.Nodes("d", 3)
+	s.Nodes("e", 2)
+	s.Fund("a", Envelope("all", 64))
+	s.Submit("train", 8, s.By("a"), InPods(2), s.spread(domainKey), Templated(func(of *corev1.PodTemplateSpec) {
+		of.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{
+			RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: corev1.LabelHostname,
+				LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}}}}}
+	}))
+	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
+	var on []string
+	for node, gpus := range s.Held("train") {
+		on = append(on, fmt.Sprintf("%s: %d", node[:1], gpus))
+	}
+	slices.Sort(on)
+	s.Same("GPUs of the nodes", []string{"d: 2", "d: 2", "e: 2", "e: 2"}, on)
 }
 
 // spreadOverFullNodes has two domains share pods each of which fills a node.

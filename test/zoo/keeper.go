@@ -121,7 +121,8 @@ func (k *keeper) tendTo(seen *sight, o, root *object) error {
 	if kind == nil || kind.makes == nil || k.real && kind.builtIn {
 		return nil
 	}
-	for i, child := range kind.makes(o, seen) {
+	children := kind.makes(o, seen)
+	for i, child := range children {
 		slot := fmt.Sprintf("%s/%s%s", o.GetUID(), child.GetKind(), child.GetName())
 		if child.GetName() == "" {
 			slot += fmt.Sprint(i)
@@ -138,11 +139,37 @@ func (k *keeper) tendTo(seen *sight, o, root *object) error {
 			}
 			k.made[slot] = child
 		}
+		if err := k.scale(k.made[slot], child); err != nil {
+			return err
+		}
 		if err := k.tendTo(seen, k.made[slot], root); err != nil {
 			return err
 		}
 	}
-	return nil
+	return k.shrink(o, len(children))
+}
+
+// scale has an object ask for as many pods as its controller says now.
+func (k *keeper) scale(is, to *object) error {
+	replicas := at(to.Object, "spec.replicas")
+	if replicas == nil || at(is.Object, "spec.replicas") == replicas {
+		return nil
+	}
+	return k.cluster.Change(is, func() { mapAt(is.Object, "spec")["replicas"] = replicas })
+}
+
+// shrink deletes the pods of an object that it asks for no more.
+func (k *keeper) shrink(o *object, to int) error {
+	for i := to; ; i++ {
+		slot := fmt.Sprintf("%s/Pod%d", o.GetUID(), i)
+		if k.pods[slot] == "" {
+			return nil
+		}
+		if err := k.remove(k.pods[slot]); err != nil {
+			return err
+		}
+		delete(k.pods, slot)
+	}
 }
 
 // keepPod makes a pod that is not there, as its controller does.
@@ -156,7 +183,7 @@ func (k *keeper) keepPod(seen *sight, slot string, pod, by, root *object) error 
 	gone := was == nil || was.DeletionTimestamp != nil || was.Status.Phase == corev1.PodFailed
 	switch {
 	case !gone:
-		if k.anew[scope] {
+		if k.anew[scope] || was.Labels[revisionHash] != pod.GetLabels()[revisionHash] {
 			return k.remove(name)
 		}
 		return nil

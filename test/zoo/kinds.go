@@ -28,15 +28,17 @@ type kind struct {
 	scope string
 	// builtIn says that this controller runs on a real control plane. That of CronJobs would wait for the night.
 	builtIn bool
+	// rolls says that it makes its pods anew, some at a time, when their template changes.
+	rolls bool
 }
 
 // kinds are what controllers write on pods, and what they do when one goes. A kind that is not here makes no pods.
 var kinds = []kind{
 	{apiVersion: "batch/v1", name: "Job", makes: ofJob, lost: jobLoses, builtIn: true},
 	{apiVersion: "batch/v1", name: "CronJob", makes: ofCronJob},
-	{apiVersion: "apps/v1", name: "Deployment", makes: ofDeployment, builtIn: true},
+	{apiVersion: "apps/v1", name: "Deployment", makes: ofDeployment, builtIn: true, rolls: true},
 	{apiVersion: "apps/v1", name: "ReplicaSet", makes: ofReplicaSet, builtIn: true},
-	{apiVersion: "apps/v1", name: "StatefulSet", makes: ofStatefulSet, builtIn: true},
+	{apiVersion: "apps/v1", name: "StatefulSet", makes: ofStatefulSet, builtIn: true, rolls: true},
 	{apiVersion: "jobset.x-k8s.io/v1alpha2", name: "JobSet", makes: ofJobSet, builtIn: true,
 		scope: "jobset.sigs.k8s.io/jobset-name"},
 	{apiVersion: "leaderworkerset.x-k8s.io/v1", name: "LeaderWorkerSet", makes: ofLWS, lost: lwsLoses, builtIn: true,

@@ -51,30 +51,6 @@ func ofCronJob(o *object, _ *sight) []*object {
 	return []*object{child(o, "batch/v1", "Job", o.GetName()+"-29384610", at(o.Object, "spec.jobTemplate.spec"), nil, nil)}
 }
 
-const templateHash = "pod-template-hash"
-
-func ofDeployment(o *object, _ *sight) []*object {
-	return []*object{child(o, "apps/v1", "ReplicaSet", o.GetName()+"-6b7f9c4d5", o.Object["spec"],
-		words{templateHash: "6b7f9c4d5"}, nil)}
-}
-
-func ofReplicaSet(o *object, _ *sight) (out []*object) {
-	for range numberAt(o.Object, "spec.replicas", 1) {
-		out = append(out, pod(o, o.GetName()+"-", mapAt(o.Object, "spec.template"), words{templateHash: "6b7f9c4d5"}, nil))
-	}
-	return out
-}
-
-func ofStatefulSet(o *object, _ *sight) (out []*object) {
-	first := numberAt(o.Object, "spec.ordinals.start", 0)
-	for i := range numberAt(o.Object, "spec.replicas", 1) {
-		name := fmt.Sprintf("%s-%d", o.GetName(), first+i)
-		out = append(out, pod(o, name, mapAt(o.Object, "spec.template"),
-			words{"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": strconv.Itoa(first + i)}, nil))
-	}
-	return out
-}
-
 const exclusive = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 
 // ofJobSet makes those Jobs for which nothing else has to be ready, or complete, first.

@@ -42,7 +42,7 @@ func Stories(real bool) (out []story.Story) {
 			out = append(out, w.story(situation{name: "is-told", play: (*told).isTold}, real))
 			continue
 		}
-		for _, in := range situations {
+		for _, in := range slices.Concat(situations, disturbed(), w.rollouts()) {
 			out = append(out, w.story(in, real))
 		}
 	}
@@ -119,7 +119,8 @@ func isGPU(pod *corev1.Pod) bool {
 // own returns the workload's pods that have not ended, those with GPUs and the others.
 func (t *told) own(w *story.World) (gpu, beside []*corev1.Pod) {
 	for _, pod := range w.Pods {
-		if pod.Spec.SchedulerName != rqv1.SchedulerName || pod.Labels[rqv1.LabelRun] == first ||
+		run := pod.Labels[rqv1.LabelRun]
+		if pod.Spec.SchedulerName != rqv1.SchedulerName || run == first || run == younger ||
 			pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
@@ -145,7 +146,7 @@ func groups(w *story.World) (out []*rqv1.Run) {
 // holds counts the GPUs of the open Leases of Runs that stand for the workload.
 func holds(w *story.World) (gpus int) {
 	for _, l := range w.Leases {
-		if !l.Status.Closed && l.Spec.RunRef.Name != first {
+		if run := l.Spec.RunRef.Name; !l.Status.Closed && run != first && run != younger {
 			gpus += int(l.GPUs())
 		}
 	}
@@ -201,17 +202,6 @@ func (t *told) starts() {
 	t.makes()
 	t.sees("is to run", t.runs)
 	t.Sound()
-}
-
-// first is a Run that has the whole fleet.
-const first = "first"
-
-// fills has a Run take all GPUs.
-func (t *told) fills() {
-	t.Submit(first, gpuNodes*8, story.InPods(8), story.Templated(func(of *corev1.PodTemplateSpec) {
-		of.Spec.Tolerations = []corev1.Toleration{{Key: gpuTaint, Operator: corev1.TolerationOpExists}}
-	}))
-	t.Says(first, rqv1.RunRunning)
 }
 
 // waiting is an error unless all of the workload waits, holds nothing, and says why: each Run, and a pod of each.
@@ -389,9 +379,13 @@ func (t *told) over() {
 	t.Until(t.w.Name+" is to be gone", func() error {
 		w := t.World()
 		gpu, beside := t.own(w)
-		if pods, all := len(gpu)+len(beside), groups(w); pods+len(all) > 0 || holds(w) > 0 {
+		all := slices.DeleteFunc(groups(w), func(run *rqv1.Run) bool { return run.Status.Phase == rqv1.RunFailed })
+		if pods := len(gpu) + len(beside); pods+len(all) > 0 || holds(w) > 0 {
 			return fmt.Errorf("%d pods and %d Runs are left, and hold %d GPUs", pods, len(all), holds(w))
 		}
 		return nil
 	})
+	if t.World().Run(younger) != nil {
+		t.Says(younger, rqv1.RunRunning)
+	}
 }
