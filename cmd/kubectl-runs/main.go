@@ -20,7 +20,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	context.AfterFunc(ctx, stop) // who interrupts a second time does not wait for anything
+	context.AfterFunc(ctx, stop)  // who interrupts a second time does not wait for anything
 	klog.SetLogger(klog.Logger{}) // commands say what went wrong; what the client library tries again nobody need read
 	args, program := os.Args[1:], filepath.Base(os.Args[0])
 	if strings.HasPrefix(program, "kubectl_complete-") {

@@ -137,7 +137,8 @@ type verifier struct {
 // which nobody leaves the snapshot is as it will be: a session of changes copies what is known of all nodes.
 func (v *verifier) verify(ctx context.Context, check *book.Check) bool {
 	restore, ok := func() { v.unreserve(ctx) }, true
-	if v.alone = len(check.Places) == 1 && len(check.Leaving) == 0; !v.alone {
+	v.alone = len(check.Places) == 1 && len(check.Leaving) == 0
+	if !v.alone {
 		restore, ok = v.without(ctx, check.Leaving)
 	}
 	defer restore()

@@ -162,8 +162,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestOnePodIsAskedAboutWithoutACopy has the snapshot be in a session of changes already: another cannot begin, and none
-// is needed for one pod for which nobody leaves.
+// TestOnePodIsAskedAboutWithoutACopy has the snapshot be in a session of changes already: another cannot begin, and
+// none is needed for one pod for which nobody leaves.
 func TestOnePodIsAskedAboutWithoutACopy(t *testing.T) {
 	full := other("full", "n1", "0", "16")
 	snapshot := cache.NewSnapshot([]*corev1.Pod{full}, []*corev1.Node{cpuNode("n0"), cpuNode("n1")})
@@ -176,6 +176,7 @@ func TestOnePodIsAskedAboutWithoutACopy(t *testing.T) {
 		}
 		return places
 	}
+	leaves := map[string][]types.UID{"n1": {full.UID}}
 	for name, c := range map[string]struct {
 		check            book.Check
 		sure             bool
@@ -184,12 +185,13 @@ func TestOnePodIsAskedAboutWithoutACopy(t *testing.T) {
 		"accepted":             {book.Check{Places: on("n0")}, true, 0, 1},
 		"turned down":          {book.Check{Places: on("n1")}, true, 1, 0},
 		"two of them":          {book.Check{Places: on("n0", "n0")}, false, 1, 0},
-		"somebody leaves":      {book.Check{Places: on("n1"), Leaving: map[string][]types.UID{"n1": {full.UID}}}, false, 1, 0},
+		"somebody leaves":      {book.Check{Places: on("n1"), Leaving: leaves}, false, 1, 0},
 		"nobody leaves for it": {book.Check{Places: on("n0"), Leaving: map[string][]types.UID{}}, true, 0, 1},
 	} {
 		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
 			over: never}
-		if sure := v.verify(t.Context(), &c.check); sure != c.sure || len(v.turned) != c.turned || len(v.accepted) != c.accepted {
+		sure := v.verify(t.Context(), &c.check)
+		if sure != c.sure || len(v.turned) != c.turned || len(v.accepted) != c.accepted {
 			t.Errorf("%s: sure %v, turned %v, accepted %v", name, sure, v.turned, v.accepted)
 		}
 	}
