@@ -142,6 +142,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 		return
 	}
 	b.gone.leaves(g)
+	g.inquiry.forget()
 	b.places.unwind(g)
 	b.seats.vacateAll(g)
 	b.seats.giveAsideFrom(g, 0)

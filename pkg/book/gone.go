@@ -62,7 +62,7 @@ func (g *gang) holdsForAbsent() (since, till time.Time) {
 	}
 	came, open := 0, false
 	for part, l := range g.latest {
-		if part.Spare || l.attempt != g.run.Status.Attempt || l.reason == rqv1.ClosedNodeFailure || l.moved() {
+		if part.Spare || l.attempt != g.run.Status.Attempt || l.lost() {
 			continue
 		}
 		came++
@@ -154,17 +154,19 @@ func (n *goneInVain) of(name string, now time.Time) (out []rqv1.BudgetHeldInVain
 	return out
 }
 
-// inheritedBy returns with what a gang is to begin that is to start and whose pods are made late; nil for nothing. One
-// that is about to start goes on with that.
+// inheritedBy returns with what a gang is to begin that is to start for the first time and whose pods are made late;
+// nil for nothing. One that is about to start, or has a date, goes on with that.
 func (n *goneInVain) inheritedBy(g *gang) (out *rqv1.RunHeldInVain) {
-	if !g.run.Spec.TheirsComeLate() || g.run.Status.HeldInVain != nil || g.started() || g.over() || g.underWay() {
+	if !g.run.Spec.TheirsComeLate() || g.run.Status.HeldInVain != nil || g.run.Status.Attempt > 0 || g.started() ||
+		g.over() || g.underWay() || g.promised() != nil {
 		return nil
 	}
 	if since, _ := g.holdsForAbsent(); !since.IsZero() {
 		return nil
 	}
 	for _, of := range n.counts {
-		if h, there := of[ownerOf(g.run)]; there && (out == nil || out.Until.Before(&h.Until)) {
+		h, there := of[ownerOf(g.run)]
+		if there && (out == nil || cmp.Or(out.Until.Compare(h.Until.Time), cmp.Compare(out.Count, h.Count)) < 0) {
 			out = &h
 		}
 	}

@@ -65,6 +65,7 @@ func (d *drainer) asks(g *gang, to []destination, shape plan.Demand, now time.Ti
 	}
 	if !q.pending && (!q.accepted || !now.Before(q.since.Add(d.args.GangDeadline.Duration))) {
 		q.ask()
+		q.queues = true
 		d.roster.asking[g.run.UID] = true
 		d.mail.ask(g.run.UID)
 	}
@@ -80,6 +81,7 @@ func (b *Book) CheckMoves(run types.UID) *Check {
 	if g == nil || g.run == nil || !g.inquiry.pending {
 		return nil
 	}
+	g.inquiry.queues = false
 	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Seats: true, asked: g.inquiry.asked}
 	for _, to := range g.inquiry.to {
 		m := g.rankAt(to.rank.Index)

@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -86,6 +87,32 @@ func TestAMoveThatNobodyAnswersEnds(t *testing.T) {
 		}
 		if len(tried) != 2 {
 			s.t.Fatalf("tried %v", tried)
+		}
+	})
+}
+
+// Nor is a move turned down that nobody has come to ask about yet, since others are asked about before.
+func TestAMoveWaitsForItsTurnToBeAskedAbout(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.asks(true)
+		s.guardedOn("n0")
+		s.addNode("n1", "d0")
+		s.change("n0", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		for range 60 {
+			if err := s.Reconcile("run0"); err != nil {
+				s.t.Fatal(err)
+			}
+			s.Pass(time.Second)
+			s.Book.Advance(s.Now)
+		}
+		var asked []string
+		for _, run := range s.Book.Inquiries().Take() {
+			if check := s.Book.CheckMoves(run); check != nil {
+				asked = append(asked, check.Places[0].Node)
+			}
+		}
+		if !slices.Equal(asked, []string{"n1"}) {
+			s.t.Fatalf("asked about %v after a minute", asked)
 		}
 	})
 }

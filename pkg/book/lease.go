@@ -41,9 +41,8 @@ func (l *lease) follows(before *lease) {
 // vainly reports whether the place of a Lease was kept for its pod for longer than the pod then had it, by when it
 // ended: for so long at most as places are kept. What a node did is nobody's doing.
 func (l *lease) vainly(most time.Duration) bool {
-	kept := l.charge.Start.Sub(l.after)
-	return !l.after.IsZero() && kept > rqv1.HeldUnpaid && kept <= most && l.ended.Sub(l.charge.Start) < kept &&
-		l.reason != rqv1.ClosedNodeFailure && !l.moved()
+	kept := l.held.Sub(l.after)
+	return !l.after.IsZero() && kept > rqv1.HeldUnpaid && kept <= most && l.ended.Sub(l.held) < kept && !l.lost()
 }
 
 // lost reports whether a Lease closed by its node's doing: that was lost, has ended the pod or turned it away, or was

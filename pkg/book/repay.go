@@ -93,7 +93,7 @@ func (led *ledger) repay(was, next types.NamespacedName, payer budget.Charge, at
 		if now.charge.Admitted.IsZero() {
 			now.charge.Admitted = payer.Start
 		}
-		now.charge.Payer, now.charge.Relation = payer.Payer, payer.Relation
+		now.charge.Payer, now.charge.Relation, now.charge.Until = payer.Payer, payer.Relation, payer.Until
 		led.seats.noteLease(next, now)
 		led.accounts.Open(next.String(), now.charge)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -270,6 +271,33 @@ func TestAnExchangeMovesNoOverdraft(t *testing.T) {
 				w.t.Errorf("%s: overdraft is %v, want %v\n%s", told, over, want, w.leasesTold())
 			}
 			w.crash()
+		}
+	})
+}
+
+// The Leases of a Run that ends by a date exchange payers too, although those of its start tell an end that is earlier
+// by the seconds that the start took: each payer goes on with his own.
+func TestARunWithAnEndExchangesPayers(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 5)
+		w.setBudget("own", "org:own", 16)
+		w.setBudget("lender", "org:lender", 8)
+		w.lends("lender")
+		w.submitWithSpares("run0", "org:own", 1, 5, 8, 0, elastic(1, 1), ungrouped, borrows("org:lender"),
+			func(s *rqv1.RunSpec) {
+				s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 10 * time.Hour}}
+			})
+		w.settle()
+		ends := map[time.Time]bool{}
+		w.edit("own", func(e *rqv1.Envelope) { e.Concurrency = 32 })
+		w.settle()
+		w.check()
+		for _, l := range w.OpenLeases() {
+			ends[l.Spec.Until.Time] = true
+		}
+		want := []string{"own", "own", "own", "own", "lender"}
+		if got := w.payersOf("run0"); !slices.Equal(got, want) || len(ends) < 2 {
+			w.t.Fatalf("%v pay, want %v; ends %v\n%s", got, want, ends, w.leasesTold())
 		}
 	})
 }

@@ -17,6 +17,7 @@ func (b *Book) suspend(g *gang) {
 		g.check.pending = false // what is said of its places is nothing to it any more
 		b.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
+	g.inquiry.forget()
 	g.check = checking{question: question{asked: g.check.asked}}
 	g.denial, g.futile, g.growth = denial{}, futility{}, growth{}
 	b.turns.letOff(g)

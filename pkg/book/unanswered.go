@@ -15,6 +15,8 @@ type question struct {
 	pending bool
 	asked   int
 	noticed time.Time
+	// queues says that nobody has been given it to ask yet: others are asked about before.
+	queues bool
 }
 
 // ask notes that it is asked.
@@ -29,16 +31,19 @@ const longestAsked = 10 * time.Second
 
 // late reports whether nobody has answered, and notes when it is first seen that an answer is waited for.
 func (q *question) late(now time.Time) bool {
-	if q.pending && q.noticed.IsZero() {
+	if !q.pending || q.queues {
+		return false
+	}
+	if q.noticed.IsZero() {
 		q.noticed = now
 	}
-	return q.pending && !now.Before(q.noticed.Add(longestAsked))
+	return !now.Before(q.noticed.Add(longestAsked))
 }
 
 // next tells when it ends if nobody answers.
 func (q *question) next(e *earliest, now time.Time) {
 	switch {
-	case !q.pending:
+	case !q.pending || q.queues:
 	case q.noticed.IsZero():
 		e.by(now)
 	default:

@@ -2,7 +2,6 @@ package budget
 
 import (
 	"slices"
-	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -72,7 +71,6 @@ func (a *Accounts) kindsOf(leases []string) []*kind {
 		gpus    int
 		rate    Rate
 		role    rqv1.LeaseRole
-		until   time.Time
 		reached string
 	}
 	var payers []envelope
@@ -94,7 +92,7 @@ func (a *Accounts) kindsOf(leases []string) []*kind {
 				reached[j] = 1
 			}
 		}
-		is := key{c.Payer, c.Relation.Step(), c.GPUs, c.Rate, c.Role, c.Until.UTC(), string(reached)}
+		is := key{c.Payer, c.Relation.Step(), c.GPUs, c.Rate, c.Role, string(reached)}
 		if by[is] == nil {
 			by[is] = &kind{charge: c}
 			out = append(out, by[is])
@@ -104,13 +102,13 @@ func (a *Accounts) kindsOf(leases []string) []*kind {
 	return out
 }
 
-// mayExchange reports whether two charges of a Run take the same of whoever pays, for as long, and each payer pays on
-// the other's node.
+// mayExchange reports whether two charges of a Run take the same of whoever pays, and each payer pays on the other's
+// node. Until when each pays stays as it is: the Leases of a start end within its seconds.
 func (a *Accounts) mayExchange(one, other *Charge) bool {
 	pays := func(payer, c *Charge) bool {
 		e, known := a.find(payer.Payer)
 		return known && a.nodes.covered(e, c)
 	}
-	return one.GPUs == other.GPUs && one.Rate == other.Rate && one.Role == other.Role && one.Until.Equal(other.Until) &&
+	return one.GPUs == other.GPUs && one.Rate == other.Rate && one.Role == other.Role &&
 		pays(one, other) && pays(other, one)
 }

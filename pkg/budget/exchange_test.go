@@ -158,7 +158,7 @@ func TestNoExchange(t *testing.T) {
 		"another size": {func(_ *Accounts, low, _ *Charge) { low.GPUs = 4 }, 0},
 		"another rate": {func(_ *Accounts, low, _ *Charge) { low.Rate = 500 }, 0},
 		"another role": {func(_ *Accounts, low, _ *Charge) { low.Role = rqv1.RoleSpare }, 0},
-		"another end":  {func(_ *Accounts, low, _ *Charge) { low.Until = noon.Add(1) }, 0},
+		"another end":  {func(_ *Accounts, low, _ *Charge) { low.Until = noon.Add(1) }, 1},
 		"it does not lend any more": {func(x *Accounts, _, _ *Charge) {
 			x.SetBudget(of("s", "org:s", rqv1.Envelope{Name: "e", Concurrency: 8}))
 		}, 1},

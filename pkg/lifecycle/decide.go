@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -23,6 +24,8 @@ func Decide(o Observed) Decision {
 			!heldInVainSince(s).IsZero()}
 	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
+	d.resumes = d.Status != nil && saysSuspended(f.Run) &&
+		!meta.IsStatusConditionTrue(d.Status.Conditions, rqv1.ConditionSuspended)
 	d.Evictable = s.guard.lowered
 	if s.guard.stale {
 		d.Guard = s.guard.wanted

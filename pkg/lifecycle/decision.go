@@ -108,9 +108,9 @@ type Decision struct {
 	Expire bool
 	// After is when to look again although nothing has happened, and Retry when to plan again; 0 for never.
 	After, Retry time.Duration
-	// requeues says that the Run gives up what it holds and waits again, and tellsShards that the status tells of shards
-	// that give way and were not told before.
-	requeues, tellsShards bool
+	// requeues says that the Run gives up what it holds and waits again, resumes that it has its place from now on, and
+	// tellsShards that the status tells of shards that give way and were not told before.
+	requeues, resumes, tellsShards bool
 }
 
 // Starts reports whether the status is the first that says that a Run runs.
@@ -118,12 +118,12 @@ func (d *Decision) Starts(run *rqv1.Run) bool {
 	return d.Status != nil && d.Status.Phase == rqv1.RunRunning && !saysRunning(run)
 }
 
-// TellFirst reports whether the status is written before pods are deleted: without them nothing would tell any more
-// that the Run has failed, that it keeps their room or held others' places in vain, or, once the Reservation is over,
-// why they were cut.
+// TellFirst reports whether the status is written before pods are deleted or made: without them nothing would tell any
+// more that the Run has failed, that it keeps their room or held others' places in vain, or, once the Reservation is
+// over, why they were cut; and with the first of them it is planned, by the place that its status says.
 func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
-	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.tellsShards ||
+	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.resumes || d.tellsShards ||
 		slices.ContainsFunc(d.Delete, noticed))
 }
 

@@ -37,7 +37,9 @@ func continued(l, other *rqv1.Lease, at time.Time) *rqv1.Lease {
 	l.Spec.DeepCopyInto(&out.Spec)
 	out.Spec.Payer.Budget, out.Spec.Payer.Owner = other.Spec.Payer.Budget, other.Spec.Payer.Owner
 	out.Spec.Payer.Relation, out.Spec.PaidByEnvelope = other.Relation(), other.Spec.PaidByEnvelope
-	// The payer has paid since then, whichever pod for: what of his is overdraft stays the same (R8).
+	// The payer has paid since then and does until then, whichever pod for: neither what of his is overdraft (R8) nor the
+	// GPU-hours that he has promised change (R7).
+	out.Spec.Until = other.Spec.Until.DeepCopy()
 	out.Spec.Admitted = other.Spec.Admitted.DeepCopy()
 	if out.Spec.Admitted == nil {
 		out.Spec.Admitted = other.Spec.Start.DeepCopy()
