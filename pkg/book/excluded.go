@@ -30,7 +30,7 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 			bad[name] = true
 		}
 	}
-	if len(pod.Spec.NodeSelector) > 0 || (pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil) {
+	if choosesNodes(pod) {
 		affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 		for name, node := range t.ofFlavor[flavor] {
 			if ok, err := affinity.Match(node); !ok || err != nil {
@@ -44,10 +44,14 @@ func (t *nodeTable) barred(flavor string, pod *corev1.Pod) func(node string) boo
 	return func(node string) bool { return bad[node] }
 }
 
+// choosesNodes reports whether a pod says something of nodes' labels.
+func choosesNodes(pod *corev1.Pod) bool {
+	return len(pod.Spec.NodeSelector) > 0 || pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
+}
+
 // bars is barred for who asks about few nodes.
 func (t *nodeTable) bars(flavor string, pod *corev1.Pod) func(node string) bool {
-	says := len(pod.Spec.NodeSelector) > 0 || pod.Spec.Affinity != nil && pod.Spec.Affinity.NodeAffinity != nil
-	if !says && len(t.tainted[flavor]) == 0 {
+	if !choosesNodes(pod) && len(t.tainted[flavor]) == 0 {
 		return nil
 	}
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)

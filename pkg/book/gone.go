@@ -92,7 +92,7 @@ func (n *goneInVain) next(e *earliest, now time.Time) {
 func (n *goneInVain) settle(now time.Time) {
 	touched := map[ownerIn]bool{}
 	for _, d := range n.left {
-		h := faded(d.was, now)
+		h := d.was.Left(now)
 		if till := cmp.Or(d.till, now); !d.since.IsZero() && till.Sub(d.since) > rqv1.HeldUnpaid {
 			next := rqv1.RunHeldInVain{Count: 1, Since: metav1.NewTime(d.since.Truncate(time.Second))}
 			if h != nil {
@@ -137,7 +137,7 @@ func (n *goneInVain) read(b *rqv1.Budget) {
 // of returns what the status of a Budget is to say, in order, and drops what is over.
 func (n *goneInVain) of(name string, now time.Time) (out []rqv1.BudgetHeldInVain) {
 	for by, h := range n.counts[name] {
-		if faded(&h, now) == nil {
+		if h.Left(now) == nil {
 			delete(n.counts[name], by)
 			continue
 		}
@@ -171,12 +171,4 @@ func (n *goneInVain) inheritedBy(g *gang) (out *rqv1.RunHeldInVain) {
 		}
 	}
 	return out
-}
-
-// faded returns what is left of a count, which is halved with each hour after its rest; nil where nothing is.
-func faded(h *rqv1.RunHeldInVain, now time.Time) *rqv1.RunHeldInVain {
-	if h == nil {
-		return nil
-	}
-	return h.Halved(now.Sub(h.Until.Time))
 }

@@ -89,10 +89,7 @@ func (led *ledger) repay(was, next types.NamespacedName, payer budget.Charge, at
 		led.uncount(old)
 	} else {
 		now = new(*old)
-		now.continues, now.charge.Start, now.charge.Admitted = true, at, payer.Admitted
-		if now.charge.Admitted.IsZero() {
-			now.charge.Admitted = payer.Start
-		}
+		now.continues, now.charge.Start, now.charge.Admitted = true, at, payer.AdmittedAt()
 		now.charge.Payer, now.charge.Relation, now.charge.Until = payer.Payer, payer.Relation, payer.Until
 		led.seats.noteLease(next, now)
 		led.accounts.Open(next.String(), now.charge)

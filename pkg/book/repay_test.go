@@ -52,12 +52,12 @@ func (w *world) payersOf(run string) []string {
 }
 
 // grownAbove has a Run be paid by its owner and by a sponsor, and then by its owner for two more ranks.
-func (w *world) grownAbove() {
+func (w *world) grownAbove(changes ...func(*rqv1.RunSpec)) {
 	w.fleet("d0", 5)
 	w.setBudget("own", "org:own", 16)
 	w.setBudget("lender", "org:lender", 8)
 	w.lends("lender")
-	w.submitWithSpares("run0", "org:own", 1, 5, 8, 0, elastic(1, 1), ungrouped, borrows("org:lender"))
+	w.submitWithSpares("run0", "org:own", 1, 5, 8, 0, append(changes, elastic(1, 1), ungrouped, borrows("org:lender"))...)
 	w.settle()
 	if got, want := w.payersOf("run0"), []string{"own", "own", "lender"}; !slices.Equal(got, want) {
 		w.t.Fatalf("%v pay, want %v", got, want)
@@ -279,17 +279,10 @@ func TestAnExchangeMovesNoOverdraft(t *testing.T) {
 // by the seconds that the start took: each payer goes on with his own.
 func TestARunWithAnEndExchangesPayers(t *testing.T) {
 	tell(t, func(w *world) {
-		w.fleet("d0", 5)
-		w.setBudget("own", "org:own", 16)
-		w.setBudget("lender", "org:lender", 8)
-		w.lends("lender")
-		w.submitWithSpares("run0", "org:own", 1, 5, 8, 0, elastic(1, 1), ungrouped, borrows("org:lender"),
-			func(s *rqv1.RunSpec) {
-				s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 10 * time.Hour}}
-			})
-		w.settle()
+		w.grownAbove(func(s *rqv1.RunSpec) {
+			s.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 10 * time.Hour}}
+		})
 		ends := map[time.Time]bool{}
-		w.edit("own", func(e *rqv1.Envelope) { e.Concurrency = 32 })
 		w.settle()
 		w.check()
 		for _, l := range w.OpenLeases() {

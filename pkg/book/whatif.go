@@ -6,8 +6,6 @@ import (
 	"sort"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -75,11 +73,11 @@ func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
 
 // placeOnceResumed is the place that the Run of a gang would have if it were resumed now, where it is suspended (R39).
 func (g *gang) placeOnceResumed(now time.Time) spot {
-	own, c := g.byRecord(), meta.FindStatusCondition(g.run.Status.Conditions, rqv1.ConditionSuspended)
-	if c == nil || c.Status != metav1.ConditionTrue || !now.After(c.LastTransitionTime.Time) {
-		return own
+	own := g.byRecord()
+	if from, suspended := g.run.SuspendedSince(); suspended && now.After(from) {
+		return g.placeAt(own.since.Add(now.Sub(from)))
 	}
-	return g.placeAt(own.since.Add(now.Sub(c.LastTransitionTime.Time)))
+	return own
 }
 
 // fillWith says how many shards of an opportunistic Run would run if it were submitted now (R15).

@@ -40,8 +40,8 @@ type Charge struct {
 	Loss Loss
 }
 
-// admitted is the age by which overdraft goes (R8).
-func (c *Charge) admitted() time.Time {
+// AdmittedAt is the age by which overdraft goes (R8).
+func (c *Charge) AdmittedAt() time.Time {
 	if c.Admitted.IsZero() {
 		return c.Start
 	}

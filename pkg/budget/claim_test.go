@@ -31,7 +31,7 @@ func (a *Accounts) overdraftFromTheOldest(budget string, now time.Time) (over ma
 		}
 	}
 	slices.SortFunc(all, func(x, y entry) int {
-		return cmp.Or(x.admitted().Compare(y.admitted()), strings.Compare(x.lease, y.lease))
+		return cmp.Or(x.AdmittedAt().Compare(y.AdmittedAt()), strings.Compare(x.lease, y.lease))
 	})
 	over = map[string]int{}
 	for _, c := range all {

@@ -125,7 +125,7 @@ func (a *Accounts) overdraw(keys []Key, now time.Time) {
 			if c.Role == rqv1.RoleBorrowed {
 				continue
 			}
-			x := claim{lease, c.admitted(), c.GPUs, w, holderOf(c.Relation), useOf(c.Role)}
+			x := claim{lease, c.AdmittedAt(), c.GPUs, w, holderOf(c.Relation), useOf(c.Role)}
 			if cause := w.refuses(&c, x.limits()); cause != "" {
 				note(x, c.GPUs, cause)
 			} else {

@@ -24,7 +24,8 @@ func Decide(o Observed) Decision {
 			!heldInVainSince(s).IsZero()}
 	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
-	d.resumes = d.Status != nil && saysSuspended(f.Run) &&
+	_, suspended := f.Run.SuspendedSince()
+	d.resumes = d.Status != nil && suspended &&
 		!meta.IsStatusConditionTrue(d.Status.Conditions, rqv1.ConditionSuspended)
 	d.Evictable = s.guard.lowered
 	if s.guard.stale {

@@ -15,7 +15,7 @@ import (
 // or waits: none of it has started until all of it has.
 func statusOf(s *situation) *rqv1.RunStatus {
 	deaths := untoldDeaths(s)
-	if len(deaths) == 0 && !s.saysUnmade() && inherited(s.facts) == nil &&
+	if len(deaths) == 0 && !s.saysUnmade() && s.facts.Inherits.Left(s.facts.Now) == nil &&
 		(fresh(s) || s.facts.Musters && s.phase == rqv1.RunPending && !s.startsAgain()) {
 		return nil // what a Run waits for whose pods are being made is known soon
 	}

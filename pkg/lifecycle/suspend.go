@@ -45,19 +45,14 @@ func setSuspended(c conditions, s *situation) {
 	}
 }
 
-// saysSuspended reports whether the status of a Run says that it is suspended.
-func saysSuspended(run *rqv1.Run) bool {
-	return meta.IsStatusConditionTrue(run.Status.Conditions, rqv1.ConditionSuspended)
-}
-
 // standStill has the place in line of a Run that is resumed be later by as long as it was suspended (R39): who holds
 // Runs back gets ahead of nobody by it.
 func standStill(next *rqv1.RunStatus, f *facts) {
-	if !saysSuspended(f.Run) {
+	from, suspended := f.Run.SuspendedSince()
+	if !suspended {
 		return
 	}
-	was := meta.FindStatusCondition(f.Run.Status.Conditions, rqv1.ConditionSuspended)
-	by := max(0, wholeTime(f.Now).Sub(was.LastTransitionTime.Time).Truncate(time.Second))
+	by := max(0, wholeTime(f.Now).Sub(from).Truncate(time.Second))
 	since := f.Run.QueuedSince()
 	if next.PlaceSince != nil {
 		since = next.PlaceSince.Time

@@ -17,7 +17,7 @@ import (
 // the first time; what is kept for ranks, or for a Run, that were lost from the second time on.
 func setHeldInVain(next *rqv1.RunStatus, s *situation) {
 	if next.HeldInVain == nil {
-		next.HeldInVain = inherited(s.facts)
+		next.HeldInVain = s.facts.Inherits.Left(s.facts.Now)
 	}
 	if started, ran := s.facts.Run.StartedAt(); ran && s.phase != rqv1.RunRunning {
 		halve(next, latest(started, untilOf(next)), s.facts.Now)
@@ -35,14 +35,6 @@ func setHeldInVain(next *rqv1.RunStatus, s *situation) {
 // halve halves the count for each hour of an interval in which the Run ran.
 func halve(next *rqv1.RunStatus, from, to time.Time) {
 	next.HeldInVain = next.HeldInVain.Halved(to.Sub(from))
-}
-
-// inherited returns the count that a Run begins with, of groups that are gone; nil for none.
-func inherited(f *facts) *rqv1.RunHeldInVain {
-	if f.Inherits == nil {
-		return nil
-	}
-	return f.Inherits.Halved(f.Now.Sub(f.Inherits.Until.Time))
 }
 
 // untilOf returns until when the last rest lasts; zero where there was none.

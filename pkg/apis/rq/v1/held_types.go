@@ -47,6 +47,14 @@ func (h *RunHeldInVain) Halved(over time.Duration) *RunHeldInVain {
 	return &left
 }
 
+// Left returns what is left of the count at an instant: it is halved with each hour after its rest; nil for nothing.
+func (h *RunHeldInVain) Left(at time.Time) *RunHeldInVain {
+	if h == nil {
+		return nil
+	}
+	return h.Halved(at.Sub(h.Until.Time))
+}
+
 // BudgetHeldInVain is what is left of such counts of groups that are gone, all of an owner in a namespace: the next Run
 // of that owner there whose pods are made late begins with it.
 type BudgetHeldInVain struct {

@@ -55,6 +55,15 @@ func (r *Run) StartedAt() (time.Time, bool) {
 	return started.LastTransitionTime.Time, true
 }
 
+// SuspendedSince returns since when a Run is suspended, as its status says; false where it does not say so.
+func (r *Run) SuspendedSince() (time.Time, bool) {
+	is := meta.FindStatusCondition(r.Status.Conditions, ConditionSuspended)
+	if is == nil || is.Status != metav1.ConditionTrue {
+		return time.Time{}, false
+	}
+	return is.LastTransitionTime.Time, true
+}
+
 // MaxDuration returns how long a Run takes at most; 0 when it does not say.
 func (s *RunSpec) MaxDuration() time.Duration {
 	if s.Runtime == nil || s.Runtime.MaxDuration == nil {
