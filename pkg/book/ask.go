@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
-	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // Assess brings up to date what a Run asks for on the nodes that there are, whether anybody can pay for it and what
@@ -104,9 +103,6 @@ func (b *Book) WhatIf(run *rqv1.Run, now time.Time) Outlook {
 	out := b.trials.conclude(t, now)
 	if t.gang != nil && out.Refusal != nil {
 		out.Changes = b.trials.changes(t.gang, now)
-	}
-	if g := b.trials.newcomer(run, now); g.shape == nil {
-		out.Remarks = plan.Remarks(&run.Spec, b.nodes.podGPUs(podOf(run)), g.full, g.shapedFor.fleet)
 	}
 	return out
 }

@@ -117,7 +117,7 @@ func (q *trials) begin(run *rqv1.Run, now time.Time) *trial {
 		return &trial{run: run, soFar: q.fillWith(run, now)}
 	}
 	places, g, refusal := q.tryOut(run, now)
-	t := &trial{run: run, gang: g, soFar: Outlook{At: now, NotAsked: rulesBeyond(podOf(run))}}
+	t := &trial{run: run, gang: g, soFar: Outlook{At: now, NotAsked: rulesBeyond(podOf(run)), Remarks: q.remarks(g)}}
 	if refusal == nil {
 		t.soFar.GPUs, t.soFar.GPUsPerPod, t.soFar.Places = g.demand.GPUs(), g.demand.GPUsPerPod, places
 		return t
@@ -130,6 +130,14 @@ func (q *trials) begin(run *rqv1.Run, now time.Time) *trial {
 		t.study.stuck = nil // they may be gone by then
 	}
 	return t
+}
+
+// remarks says what there is to say of the shape that a gang would have.
+func (q *trials) remarks(g *gang) []string {
+	if g.shape != nil {
+		return nil
+	}
+	return plan.Remarks(&g.run.Spec, q.nodes.podGPUs(podOf(g.run)), g.full, g.shapedFor.fleet)
 }
 
 // conclude returns what would happen to a Run, once its study has been worked out.

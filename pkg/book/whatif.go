@@ -89,7 +89,7 @@ func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 	places, refusal := plan.Fill(q.accounts, g.demand, q.future.agenda.debts.claim(g, nil, now), indexes(g.demand.Pods()),
 		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor], now), now)
 	return Outlook{At: now, GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
-		Refusal: refusal}
+		Refusal: refusal, Remarks: q.remarks(g)}
 }
 
 // changes looks for single changes to a Run that would make it start now: fewer GPUs, no spares, another type. What

@@ -76,7 +76,7 @@ func setForecast(next *rqv1.RunStatus, s *situation) {
 
 // forecastIn returns what a status says of an outlook.
 func forecastIn(o *book.Outlook) *rqv1.RunForecast {
-	f := &rqv1.RunForecast{At: wholeTime(o.At), GPUs: int32(o.GPUs), NotAsked: o.NotAsked}
+	f := &rqv1.RunForecast{At: wholeTime(o.At), GPUs: int32(o.GPUs), Remarks: o.Remarks, NotAsked: o.NotAsked}
 	if o.Promise != nil {
 		at := wholeTime(o.Promise.At)
 		f.EarliestStart, f.Expected = &at, forecastOf(o.Promise)

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,6 +135,12 @@ func oneSpareIsOnePod(s *Teller) {
 	s.Submit("also", 32, InGroups(32), Spares(1))
 	s.Says("also", rqv1.RunPending, "short by 40")
 	s.sized("also", 8, 8)
+	s.Submit("asks", 32, InGroups(32), Spares(1), Suspended)
+	s.forecast("asks", func(f *rqv1.RunForecast) bool {
+		return slices.ContainsFunc(f.Remarks, func(text string) bool {
+			return strings.HasPrefix(text, "a spare replaces a whole pod, here of 8 GPUs: spares of 1 are rounded up to 8")
+		})
+	})
 	lost := s.On("spared-0")
 	domain, _, _ := strings.Cut(lost, "-")
 	spare := ""

@@ -44,10 +44,7 @@ func (p *planner) scheduler(ctx context.Context, c client.Client) (*oracle, erro
 			return planAnswer{}, err
 		}
 		answer := foretold(q.run, forecast, p.Now())
-		if args, fleet, err := world.Published(ctx, c); err == nil && args != nil {
-			answer.Notes = world.Remarks(q.run, fleet, args)
-		}
-		answer.Notes, answer.Unread = append(append(q.notes, answer.Notes...), askedNote), q.unread
+		answer.Notes, answer.Unread = append(append(q.notes, forecast.Remarks...), askedNote), q.unread
 		return answer, nil
 	}}, nil
 }

@@ -74,8 +74,8 @@ func TestTheSchedulerIsAsked(t *testing.T) {
 		forecast rqv1.RunForecast
 		told     []string
 	}{
-		"it would start": {rqv1.RunForecast{GPUs: 16},
-			[]string{"rai/mine", "now, with 16 GPUs\n", "the scheduler's answer"}},
+		"it would start": {rqv1.RunForecast{GPUs: 16, Remarks: []string{"spares of 1 are rounded up to 8"}},
+			[]string{"rai/mine", "now, with 16 GPUs\n", "spares of 1 are rounded up to 8", "the scheduler's answer"}},
 		"it would wait": {rqv1.RunForecast{EarliestStart: &date, Message: "8 GPUs are short",
 			Expected: &rqv1.Forecast{DeficitGPUs: 8, Scope: "fabric.domain=A", Confidence: rqv1.ConfidenceConservative},
 			Refusal:  &rqv1.RunRefusal{Reason: "InsufficientGPUs"}},
@@ -94,24 +94,6 @@ func TestTheSchedulerIsAsked(t *testing.T) {
 			}
 		}
 		gone(t, name, server)
-	}
-}
-
-// TestTheSchedulerIsAskedAndNodesAreKnown says what spares come to on the nodes that the scheduler has published.
-func TestTheSchedulerIsAskedAndNodesAreKnown(t *testing.T) {
-	server := asking(t, func(server *clitest.Server, run *rqv1.Run) {
-		run.Status.Forecast = &rqv1.RunForecast{GPUs: 16}
-		server.Set(run)
-	})
-	public := clitest.Published(t, "")
-	public.Data[published.KeyFleet] = `{"levels":[],"domains":[{"gpuType":"H100-80GB","nodesByGPUs":{"8":4}}]}`
-	server.Set(public)
-	run := draft("mine", 16)
-	run.Spec.Spares = clitest.Ptr(int32(1))
-	said := clitest.Do(t, server, Command, "-f", file(t, run))
-	want := "by the nodes alone, a spare replaces a whole pod, here of 8 GPUs: spares of 1 are rounded up to 8"
-	if said.Code != 0 || !strings.Contains(strings.Join(strings.Fields(said.Out), " "), want) {
-		t.Errorf("lacks %q: %+v", want, said)
 	}
 }
 

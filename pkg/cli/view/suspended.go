@@ -59,6 +59,7 @@ func ForecastFacts(f *rqv1.RunForecast, now time.Time) []Fact {
 		{"would wait", Only(f.Message)},
 		{"deficit", Only(deficit)},
 		{"remedies", remedies},
+		{"note", f.Remarks},
 		{"not asked", f.NotAsked},
 	}
 }

@@ -23,6 +23,11 @@ type RunForecast struct {
 	// refusal is the same as data.
 	// +optional
 	Refusal *RunRefusal `json:"refusal,omitempty"`
+	// remarks say what its shape costs on the nodes there are and with those who would pay: GPUs of nodes that its pods leave
+	// over, what its spares come to in whole pods, and whether they replace a node.
+	// +optional
+	// +listType=atomic
+	Remarks []string `json:"remarks,omitempty"`
 	// notAsked are scheduling rules that the Run's pods use and that the forecast did not check.
 	// +optional
 	// +listType=atomic

@@ -1037,6 +1037,11 @@ func (in *RunForecast) DeepCopyInto(out *RunForecast) {
 		*out = new(RunRefusal)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Remarks != nil {
+		in, out := &in.Remarks, &out.Remarks
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.NotAsked != nil {
 		in, out := &in.NotAsked, &out.NotAsked
 		*out = make([]string, len(*in))
