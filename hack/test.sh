@@ -37,7 +37,8 @@ unit() {
     done
   done
 }
-export GOFLAGS="${GOFLAGS:-} -vet=off" # make lint vets all there is, once
+export GOFLAGS="${GOFLAGS:-} -vet=off -ldflags=-w" # make lint vets all there is, once, and nobody debugs a test's binary
+export GOGC=${GOGC:-400} # there is memory enough, and of processors too few: a third of the work of many tests is garbage
 export GORACE=atexit_sleep_ms=0 # else each package under the race detector rests for a second in the end
 
 if [[ -n ${PKG:-} ]]; then
