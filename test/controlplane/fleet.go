@@ -17,12 +17,17 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startFleet loads the fleet and, with kwok, waits until its nodes are Ready.
+// startFleet loads the fleet of Options, if there is one.
 func (c *ControlPlane) startFleet(ctx context.Context) error {
 	if c.options.Fleet == "" {
 		return nil
 	}
-	nodes, err := ReadFleet(c.options.Fleet)
+	return c.StartFleet(ctx, c.options.Fleet)
+}
+
+// StartFleet loads the fleet of a file and, with kwok, waits until its nodes are Ready.
+func (c *ControlPlane) StartFleet(ctx context.Context, path string) error {
+	nodes, err := ReadFleet(path)
 	if err != nil {
 		return err
 	}

@@ -24,12 +24,17 @@ const (
 	SchedulerLease = "jobtree-scheduler"
 )
 
-// startScheduler starts the scheduler of Options and waits until it leads, or until another one does. One that takes
-// part in no election leads once it is ready.
-func (c *ControlPlane) startScheduler(ctx context.Context) (err error) {
+// startScheduler starts the scheduler that Options ask for.
+func (c *ControlPlane) startScheduler(ctx context.Context) error {
 	if !c.options.Scheduler {
 		return nil
 	}
+	return c.StartLeader(ctx)
+}
+
+// StartLeader starts the scheduler that Scheduler is from then on, and waits until it leads, or until another one does.
+// One that takes part in no election leads once it is ready.
+func (c *ControlPlane) StartLeader(ctx context.Context) (err error) {
 	started := time.Now().Truncate(time.Second)
 	if c.Scheduler, err = c.StartScheduler(ctx, "jobtree-scheduler"); err != nil {
 		return err

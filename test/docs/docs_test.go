@@ -50,7 +50,7 @@ func TestDocs(t *testing.T) {
 		}
 		if slices.ContainsFunc(blocks, func(b block) bool { return b.language == "yaml" || b.runs() }) {
 			t.Run(name, func(t *testing.T) {
-				t.Parallel() // each has a control plane of its own
+				t.Parallel() // each has a control plane for itself
 				play(t, root, name, personOf(string(data)), blocks)
 			})
 		}
@@ -60,18 +60,18 @@ func TestDocs(t *testing.T) {
 // play does in order what the blocks of a file say.
 func play(t *testing.T, root, name string, as *person, blocks []block) {
 	ctx, with := t.Context(), upOf(blocks)
-	options := controlplane.Options{
-		Dir: t.TempDir(), Fleet: filepath.Join(root, with.fleet), Scheduler: true, Kwok: true, PodGroups: true,
-		JobSet: with.jobSets,
+	plane := takePlane(t, with.jobSets)
+	config := with.config
+	if config == "" {
+		config = "manifests/scheduler/config.yaml"
 	}
-	if with.config != "" {
-		options.Config = filepath.Join(root, with.config)
-	}
-	plane, err := controlplane.Start(ctx, options)
-	if err != nil {
+	plane.Configure(filepath.Join(root, config))
+	if err := plane.StartFleet(ctx, filepath.Join(root, with.fleet)); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(plane.Stop)
+	if err := plane.StartLeader(ctx); err != nil {
+		t.Fatal(err)
+	}
 	r := &reader{t: t, name: name, dir: t.TempDir(), plane: plane, environ: append(os.Environ(), "TZ=UTC",
 		"PATH="+filepath.Join(root, "bin")+":"+os.Getenv("PATH"))}
 	people := plane.Kubeconfig

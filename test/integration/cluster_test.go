@@ -57,7 +57,7 @@ type cluster struct {
 	// dir is its state directory.
 	dir string
 	// asNew are the objects that it had when it was new, if it is of the pool.
-	asNew map[object]string
+	asNew *controlplane.Contents
 }
 
 // live is the cluster that tests share that do not kill anything: one with a running scheduler. The first of them
