@@ -17,7 +17,8 @@ import (
 const plannerCase = "Planner/"
 
 // plannerPackages hold the pure code whose own time and allocations are shown under the table.
-var plannerPackages = []string{"./pkg/topology", "./pkg/budget", "./pkg/plan", "./pkg/resolver", "./pkg/book"}
+var plannerPackages = []string{"./pkg/topology", "./pkg/budget", "./pkg/plan", "./pkg/resolver", "./pkg/book",
+	"./pkg/plugins"}
 
 // plannerBenchmarks runs the planner's Go benchmarks, unless the filter leaves them out.
 func plannerBenchmarks(ctx context.Context, benchtime string, selected *regexp.Regexp) ([]result, error) {
