@@ -19,8 +19,9 @@ func Deadlines(object map[string]any) []Deadline { return deadlinesIn(object, ""
 func deadlinesIn(in map[string]any, path string, policy bool) (out []Deadline) {
 	const key = "activeDeadlineSeconds"
 	_, makesPods := in["template"] // a pod's own is about its run alone
+	_, makesCluster := in["rayClusterSpec"]
 	seconds, says := in[key].(int64)
-	if says && (makesPods || policy) {
+	if says && (makesPods || makesCluster || policy) {
 		out = append(out, Deadline{path + key, seconds})
 	}
 	for _, name := range slices.Sorted(maps.Keys(in)) {

@@ -17,6 +17,8 @@ func TestDeadlinesOfWhatWaits(t *testing.T) {
 		"{spec: {jobTemplate: {spec: {activeDeadlineSeconds: 6, " + pods + "}}}}": "[{spec.jobTemplate.spec." +
 			"activeDeadlineSeconds 6}]",
 		"{spec: {runPolicy: {activeDeadlineSeconds: 6}}}": "[{spec.runPolicy.activeDeadlineSeconds 6}]",
+		"{spec: {activeDeadlineSeconds: 6, rayClusterSpec: {headGroupSpec: {" + pods + "}}}}": "[{spec." +
+			"activeDeadlineSeconds 6}]",
 		"{spec: {replicatedJobs: [{name: a}, {template: {spec: {activeDeadlineSeconds: 6, " + pods + "}}}]}}": "[{spec." +
 			"replicatedJobs[1].template.spec.activeDeadlineSeconds 6}]",
 	} {
