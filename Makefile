@@ -136,17 +136,17 @@ bin/kwok: tools/kwok/main.go tools/kwok/go.mod tools/kwok/go.sum
 	@touch $@
 
 # Its CustomResourceDefinition and the registration of its webhooks go beside it, into bin/jobset, as its module has them.
-bin/jobset-controller: tools/jobset/go.mod tools/jobset/go.sum
-	cd tools/jobset && $(GO) build -o ../../$@ sigs.k8s.io/jobset
+bin/jobset-controller: tools/operators/go.mod tools/operators/go.sum
+	cd tools/operators && $(GO) build -o ../../$@ sigs.k8s.io/jobset
 	@rm -rf bin/jobset && mkdir bin/jobset
-	@cd "$$(cd tools/jobset && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset)/config/components" && \
+	@cd "$$(cd tools/operators && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/jobset)/config/components" && \
 	  cp -r --no-preserve=mode crd webhook '$(CURDIR)/bin/jobset'
 	@touch $@
 
-bin/lws-controller: tools/lws/go.mod tools/lws/go.sum
-	cd tools/lws && $(GO) build -o ../../$@ sigs.k8s.io/lws/cmd
+bin/lws-controller: tools/operators/go.mod tools/operators/go.sum
+	cd tools/operators && $(GO) build -o ../../$@ sigs.k8s.io/lws/cmd
 	@rm -rf bin/lws && mkdir bin/lws
-	@cd "$$(cd tools/lws && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws)/config" && \
+	@cd "$$(cd tools/operators && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/lws)/config" && \
 	  cp -r --no-preserve=mode crd webhook '$(CURDIR)/bin/lws'
 	@touch $@
 
