@@ -156,7 +156,7 @@ func (b *Book) Needless(run types.UID) []string {
 			within[domain] = true
 		}
 	}
-	rejected := b.nodes.rejected(g, g.active.members[0].pod)
+	rejected := b.nodes.rejectedAll(g, g.active.members[0].pod)
 	if around := off(b.departures.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool {
 		return around(m.node)
 	}) {
@@ -170,6 +170,7 @@ func (b *Book) Needless(run types.UID) []string {
 	if refusal != nil {
 		return []string{refusal.Message}
 	}
+	missing = b.nodes.byKind(g, missing, true)
 	var out []string
 	for at := -1; at < len(g.activation.Cuts); at++ {
 		for _, cuts := range without(b, g.activation.Cuts, at) {

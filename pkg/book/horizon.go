@@ -41,14 +41,13 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 		return f.studyOf(g, pod, f.stateFor(g, now), f.askFor(g, least, pod))
 	}
 	missing, refusal := f.seats.missingOf(g)
-	ask := f.askFor(g, least, pod)
-	ask.Missing = least.Within(missing)
+	ask := f.askForSome(g, least, f.nodes.byKind(g, least.Within(missing), !g.activating()), pod)
 	state := f.stateFor(g, now)
 	if !g.activating() {
 		if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
 			state.Candidates, state.Loans = nobody, nil
 		}
-		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
+		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.mostThen()
 	}
 	s := f.studyOf(g, pod, state, ask)
 	s.refusal = refusal
@@ -69,7 +68,12 @@ func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 
 // askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.
 func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
-	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: d.EveryPod(), Excluded: f.nodes.rejected(g, pod)}
+	return f.askForSome(g, d, f.nodes.byKind(g, d.EveryPod(), false), pod)
+}
+
+// askForSome is askFor with other pods missing than all.
+func (f *horizon) askForSome(g *gang, d plan.Demand, missing []plan.Missing, pod *corev1.Pod) forecast.Ask {
+	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: missing, Excluded: f.nodes.rejectedAll(g, pod)}
 }
 
 // notBefore returns the earliest that others may be cut for a gang: after its lead, and not before a date that has been

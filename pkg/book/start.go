@@ -316,9 +316,10 @@ func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing [
 // planWithin plans a gang where what its pods share reaches all of them.
 func (x *starter) planWithin(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
 	rejected func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	missing = x.nodes.byKind(g, missing, false)
 	var first *plan.Refusal
 	for _, without := range within(g.check.reaches, rejected) {
-		assignments, refusal := x.planVariants(g, d, claim, missing, without, now)
+		assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, without, now)
 		if refusal == nil {
 			return assignments, nil
 		}
