@@ -93,7 +93,8 @@ func New(given *config.Args) *Book {
 		sizes: map[string]map[nodeSize]int{}, counted: map[string]string{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
-	b.waiting.admits = admitting{b.nodes.bars, map[string]*admissions{}}
+	b.waiting.admits = admitting{bars: b.nodes.bars, known: map[string]map[string]*admission{},
+		of: func(flavor string) map[string]*corev1.Node { return b.nodes.ofFlavor[flavor] }}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
 		forRanks: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, debts: b.waiting.debts, mail: b.mail, roster: b.roster, waiting: b.waiting,

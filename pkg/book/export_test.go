@@ -307,3 +307,12 @@ func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
 	}
 	return out
 }
+
+// KnowNodes finds out which nodes those may use who wait.
+func (b *Book) KnowNodes() {
+	for _, c := range b.waiting.crowds {
+		for _, g := range c.line {
+			b.waiting.admits.usable(c.flavor, c.pods, g.model(), new(int))
+		}
+	}
+}
