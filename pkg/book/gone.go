@@ -55,8 +55,8 @@ func (n *goneInVain) leaves(g *gang) {
 	}
 }
 
-// holdsForAbsent returns from when until when an attempt has held places for pods that have not been made, by the Leases
-// of those that have come: zero where none has that has not been counted, and where it goes on.
+// holdsForAbsent returns from when until when an attempt has held places for pods that have not been made, by the
+// Leases of those that have come: zero where none has that has not been counted, and where it goes on.
 func (g *gang) holdsForAbsent() (since, till time.Time) {
 	if g.started() || g.over() {
 		return since, till

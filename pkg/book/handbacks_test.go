@@ -126,8 +126,8 @@ func (s *storm) slowly(closings int) {
 	s.Faults.Add(sim.Fault{Of: sim.Closings, After: closings, Do: sim.Away, Lasts: true})
 }
 
-// What a large Run gives back is one though it takes long to write: as long as its Leases go on being closed the rest is
-// waited for, but not for ever.
+// What a large Run gives back is one though it takes long to write: as long as its Leases go on being closed the rest
+// is waited for, but not for ever.
 func TestWhatTakesLongToGiveBackIsOneAsWell(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.Book.DrawsBy("None")

@@ -99,9 +99,9 @@ type usableKey struct {
 
 func (c *crowd) usableKey() usableKey { return usableKey{c.flavor, c.need.block.GPUsPerPod, c.usable} }
 
-// usable returns the nodes of a flavor that pods may use which say so of them; nil where that is all. It finds out about
-// each node once, as long as that stays as it is. It is not known where so many nodes have been asked about that this
-// would be too much.
+// usable returns the nodes of a flavor that pods may use which say so of them; nil where that is all. It finds out
+// about each node once, as long as that stays as it is. It is not known where so many nodes have been asked about that
+// this would be too much.
 func (a *admitting) usable(flavor, says string, pod *corev1.Pod, asked *int) (nodes map[string]bool, known bool) {
 	barred := a.bars(flavor, pod)
 	if barred == nil {

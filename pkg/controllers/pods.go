@@ -163,7 +163,8 @@ func (p podWriter) TellPods(ctx context.Context, words []lifecycle.Word) error {
 }
 
 // tellEach is TellPods, and returns what has been taken, and whether a pod was not as it had been read any more.
-func (p podWriter) tellEach(ctx context.Context, words []lifecycle.Word) (taken []lifecycle.Word, stale bool, err error) {
+func (p podWriter) tellEach(ctx context.Context, words []lifecycle.Word) (taken []lifecycle.Word, stale bool,
+	err error) {
 	took, changed := make([]bool, len(words)), make([]bool, len(words))
 	err = inParallel(len(words), func(i int) error {
 		w, now := &words[i], metav1.NewTime(p.clock.Now())

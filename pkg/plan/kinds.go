@@ -278,9 +278,10 @@ func (p *beside) explain(first *Refusal) *Refusal {
 	if first.AboutMoney() {
 		return first
 	}
-	return &Refusal{Reason: InsufficientGPUs, Owner: p.demand.Owner, Flavor: p.demand.Flavor, WantedGPUs: wanted,
+	d := &p.demand
+	return &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: wanted,
 		ShortGPUs: first.ShortGPUs, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods "+
-			"differ in which nodes they may use: no place was found for all of them beside one another", wanted, p.demand.Flavor)}
+			"differ in which nodes they may use: no place was found for all of them beside one another", wanted, d.Flavor)}
 }
 
 // short returns what keeps the kinds that have no place beside the others from theirs, as one; nil when all have one.

@@ -35,8 +35,9 @@ func (f *Fleet) Blocks(flavor string) *Blocks {
 	return out
 }
 
-// BlocksFor returns of that what pods of some GPUs may use that may be on some nodes alone, if any are given, and ask for
-// more than GPUs, if they do. It goes through those nodes, or through those that have GPUs free, whichever are fewer.
+// BlocksFor returns of that what pods of some GPUs may use that may be on some nodes alone, if any are given, and ask
+// for more than GPUs, if they do. It goes through those nodes, or through those that have GPUs free, whichever are
+// fewer.
 func (f *Fleet) BlocksFor(flavor string, usable map[string]bool, beside *Amounts, gpusPerPod int) *Blocks {
 	s, out := f.flavors[flavor], &Blocks{}
 	if s == nil {
