@@ -103,7 +103,7 @@ func (t *nodeTable) kindOf(g *gang, s *variant, cuts bool) *plan.Kind {
 	k := &plan.Kind{Pod: s.pod.Name, Beside: s.beside, Barred: barred, Domains: map[string]bool{}}
 	for node := range t.ofFlavor[g.full.Flavor] {
 		if barred == nil || !barred(node) {
-			k.Usable++
+			k.Nodes = append(k.Nodes, node)
 			k.Domains[t.fleet.DomainOf(node)] = true
 		}
 	}

@@ -194,4 +194,8 @@ func (s *turnings) readmit(which func(node, why string) bool) {
 func (s *turnings) readmitAll() {
 	clear(s.excluded)
 	s.bans = nil
+	s.unbound()
 }
+
+// unbound forgets how many pods nodes took at most: that was said of them beside what was there then.
+func (s *turnings) unbound() { s.upTo, s.why = nil, nil }

@@ -194,8 +194,8 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		return plan.Fits(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 	})
 	if !g.started() {
-		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, least.Within(missing), x.nodes.rejected(g, pod),
-			now))
+		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
+			x.nodes.rejectedAll(g, pod), now))
 	}
 	if refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest {
 		return x.withoutRoom(g, pod, missing, refusal, now) // it may pass

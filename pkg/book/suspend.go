@@ -19,6 +19,7 @@ func (b *Book) suspend(g *gang) {
 	}
 	g.inquiry.forget()
 	g.check = checking{question: question{asked: g.check.asked}}
+	g.unbound()
 	g.denial, g.futile, g.growth = denial{}, futility{}, growth{}
 	b.turns.letOff(g)
 	b.places.unwind(g)

@@ -53,7 +53,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
-		if f.Shape == nil && !r.LacksMoney() && !toldByUs(scheduledOf(pod)) {
+		if f.Shape == nil && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
 			continue
 		}
 		t.tell(pod, reason, r.Message, wordRest)
@@ -64,6 +64,11 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
 	return is.Reason == ReasonNotFunded || is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn
+}
+
+// saidByUs reports whether no cycle has said why a pod waits: none takes it back either.
+func saidByUs(is corev1.PodCondition) bool {
+	return toldByUs(is) || is.Reason == corev1.PodReasonUnschedulable && !byCycle(is)
 }
 
 // byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.

@@ -19,8 +19,8 @@ type Kind struct {
 	Beside *topology.Amounts
 	// Barred is a test for the nodes that they may not use, beside those that no pod of the gang may; it may be nil.
 	Barred func(node string) bool
-	// Usable is how many other nodes there are, and Domains are those that have some.
-	Usable  int
+	// Nodes are the others, and Domains those that have some.
+	Nodes   []string
 	Domains map[string]bool
 }
 
@@ -51,7 +51,7 @@ func byKind(missing []Missing) (out []ofKind) {
 		}
 		out[at].missing = append(out[at].missing, m)
 	}
-	slices.SortStableFunc(out, func(a, b ofKind) int { return cmp.Compare(a.Usable, b.Usable) })
+	slices.SortStableFunc(out, func(a, b ofKind) int { return cmp.Compare(len(a.Nodes), len(b.Nodes)) })
 	return out
 }
 
@@ -72,14 +72,19 @@ type beside struct {
 	within map[string]bool
 	fork   *Fork
 	left   Claim // what is left of the claim beside what is planned so far
-	vain   int   // how many domains have been tried in vain
+	vain   int   // how many domains have been tried in vain, of most
+	most   int
 }
 
 // vainDomains is how many domains are tried in vain for one gang at most: each takes a plan while the book waits.
-const vainDomains = 64
+// vainlyAsked is how many where it is only asked whether it fits, which others are asked about many times.
+const (
+	vainDomains = 64
+	vainlyAsked = 8
+)
 
-func (s *several) on(fleet *topology.Fleet, within map[string]bool) *beside {
-	return &beside{several: s, within: within, fork: NewFork(fleet, s.accounts), left: s.claim}
+func (s *several) on(fleet *topology.Fleet, within map[string]bool, most int) *beside {
+	return &beside{several: s, within: within, fork: NewFork(fleet, s.accounts), left: s.claim, most: most}
 }
 
 // place returns where each of the pods goes, or why one of them has no place.
@@ -89,14 +94,30 @@ func (p *beside) place() ([]Assignment, *Refusal) {
 	if refusal == nil {
 		return out, nil
 	}
+	p.restart()
 	if p.demand.Confined || p.demand.OneDomain { // the domains that a kind would choose may have no room for the others
-		p.restart()
 		if out, ok := p.search(p.units()); ok {
+			return out, nil
+		}
+	} else if parts := p.sharesOf(); parts != nil { // nor may the nodes
+		if out, refusal := p.put(parts, ""); refusal == nil {
 			return out, nil
 		}
 	}
 	p.restart()
 	return nil, refusal
+}
+
+// placeOr places them, or says why it cannot: not even pods that are alike have places where these lack some.
+func (p *beside) placeOr(alike *topology.Shortfall) ([]Assignment, *Refusal) {
+	if alike != nil {
+		return nil, p.explain(nil)
+	}
+	out, refusal := p.place()
+	if refusal != nil {
+		return nil, p.explain(refusal)
+	}
+	return out, nil
 }
 
 func (p *beside) restart() {
@@ -197,7 +218,7 @@ func (s *several) units() (out []*unit) {
 			}
 			u := at[group]
 			if u == nil {
-				u = &unit{usable: k.Usable}
+				u = &unit{usable: len(k.Nodes)}
 				at[group] = u
 			}
 			if n := len(u.kinds); n == 0 || u.kinds[n-1].Kind != k.Kind {
@@ -207,7 +228,7 @@ func (s *several) units() (out []*unit) {
 			last.missing = append(last.missing, m)
 			u.pods++
 			u.bound = u.bound || m.Domain != ""
-			u.usable = min(u.usable, k.Usable)
+			u.usable = min(u.usable, len(k.Nodes))
 		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(at)) {
@@ -232,7 +253,7 @@ func (p *beside) search(units []*unit) ([]Assignment, bool) {
 		p.fork.RevertTo(mark)
 		p.left = left
 		p.vain++
-		if p.vain >= vainDomains {
+		if p.vain >= p.most {
 			break
 		}
 	}
@@ -275,7 +296,9 @@ func (p *beside) explain(first *Refusal) *Refusal {
 			return refusal
 		}
 	}
-	if first.AboutMoney() {
+	if first == nil {
+		first = &Refusal{ShortGPUs: p.demand.GPUsPerPod}
+	} else if first.AboutMoney() {
 		return first
 	}
 	d := &p.demand

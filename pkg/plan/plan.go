@@ -214,10 +214,10 @@ func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 
 // Short packs the gang and returns what keeps it from fitting; nil when it fits.
 func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
-	if a.several != nil {
-		return a.several.on(fleet, a.request.Within).short()
-	}
 	_, short := fleet.Pack(a.request)
+	if short == nil && a.several != nil {
+		return a.several.on(fleet, a.request.Within, vainlyAsked).short()
+	}
 	return short
 }
 
@@ -226,11 +226,11 @@ func (a *Attempt) Fits(fleet *topology.Fleet) bool {
 	if !a.Paid() {
 		return false
 	}
-	if a.several != nil {
-		_, refusal := a.several.on(fleet, a.request.Within).place()
+	placement, fits := fleet.Place(a.request)
+	if fits && a.several != nil { // as many that are alike have a place
+		_, refusal := a.several.on(fleet, a.request.Within, vainlyAsked).place()
 		return refusal == nil
 	}
-	placement, fits := fleet.Place(a.request)
 	return fits && a.assign(placement) != nil
 }
 
@@ -239,15 +239,10 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	if refusal := a.Unpaid(fleet); refusal != nil {
 		return nil, refusal
 	}
-	if a.several != nil {
-		p := a.several.on(fleet, a.request.Within)
-		out, refusal := p.place()
-		if refusal != nil {
-			return nil, p.explain(refusal)
-		}
-		return out, nil
-	}
 	placement, short := fleet.Pack(a.request)
+	if a.several != nil {
+		return a.several.on(fleet, a.request.Within, vainDomains).placeOr(short)
+	}
 	if short != nil {
 		if short.Kind == topology.Unpayable {
 			return nil, a.roomElsewhere(fleet, short.PlaceableGPUs)
