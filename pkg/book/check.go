@@ -80,8 +80,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	case stands && len(turned) == 0 && g.activation != nil && g.awaitsPods():
 		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
-		g.check = checking{question: question{asked: g.check.asked}}
-		g.unbound()
+		g.forgetChecks()
 		b.places.makeRoom(g)
 		b.starts.tellTaken(g)
 		b.turns.goOn(g, c)

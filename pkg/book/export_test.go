@@ -316,3 +316,6 @@ func (b *Book) KnowNodes() {
 		}
 	}
 }
+
+// Bounded is how many nodes take no more than so many pods of a Run, by what they have said.
+func (b *Book) Bounded(run types.UID) int { return len(b.roster.gangs[run].upTo) }

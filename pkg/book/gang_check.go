@@ -106,6 +106,12 @@ func (c *checking) ask(before *plan.Refusal) {
 	c.question.ask()
 }
 
+// forgetChecks has what other rules have said of how a gang may lie, and of cuts for it, not count any more.
+func (g *gang) forgetChecks() {
+	g.check = checking{question: question{asked: g.check.asked}}
+	g.unbound()
+}
+
 // open reports whether rules are being asked, or are to be asked once more, about what the gang has been given.
 func (c *checking) open() bool { return c.pending || c.again }
 
