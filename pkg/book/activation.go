@@ -99,7 +99,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
 		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
-	case v.nodes.asks && asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
+	case v.nodes.asks && g.asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
 		v.fail(g, a, now)
 		a.Why = "the scheduler restarted before the draw was published, and checks other scheduling rules again"
 		return

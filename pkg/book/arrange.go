@@ -64,7 +64,7 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 	spots := map[string]Spot{}
 	for _, name := range c.Serving {
 		most := own[name] + b.fleet.Free(name)/g.full.GPUsPerPod
-		if bound, bounded := g.check.upTo[name]; bounded {
+		if bound, bounded := g.upTo[name]; bounded {
 			most = min(most, bound)
 		}
 		if most == 0 || g.excluded[name] != "" || barred != nil && barred(name) {

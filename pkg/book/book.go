@@ -93,7 +93,8 @@ func New(given *config.Args) *Book {
 		sizes: map[string]map[nodeSize]int{}, counted: map[string]string{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}
-	b.waiting.admits = admitting{b.nodes.bars, map[string]*admissions{}}
+	b.waiting.admits = admitting{bars: b.nodes.bars, known: map[string]map[string]*admission{},
+		of: func(flavor string) map[string]*corev1.Node { return b.nodes.ofFlavor[flavor] }}
 	b.cuts = &cutTable{mail: b.mail, byReservation: map[types.NamespacedName][]rank.Cut{}, decided: map[*gang][]rank.Cut{},
 		forRanks: map[*gang][]rank.Cut{}}
 	b.agenda = &agenda{args: args, debts: b.waiting.debts, mail: b.mail, roster: b.roster, waiting: b.waiting,
@@ -130,9 +131,13 @@ func decideWith(b *Book, args *config.Args) {
 	b.future = &horizon{accounts: b.accounts, args: args, fleet: b.fleet, nodes: b.nodes, roster: b.roster,
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, departures: b.departures, candidates: b.candidates, rebuffs: b.rebuffs}
-	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, seats: b.seats, mail: b.mail, of: map[*gang]bool{},
-		ends: map[types.NamespacedName]string{}}
-	b.handbacks = &handbacks{roster: b.roster, seats: b.seats, takeIn: b.takesIn}
+	b.losses = &lossesFirst{nodes: b.nodes, roster: b.roster, seats: b.seats, mail: b.mail, of: map[*gang]string{},
+		ends: map[types.NamespacedName]string{}, left: map[string]int{}}
+	b.handbacks = &handbacks{roster: b.roster, seats: b.seats, takeIn: b.takesIn, touched: map[types.UID]bool{}}
+	b.seats.closed = func(name types.NamespacedName, run types.UID) {
+		b.losses.closed(name)
+		b.handbacks.touched[run] = true
+	}
 	b.savers = &savers{args: args, nodes: b.nodes, waiting: b.waiting}
 	b.turns = &activations{args: args, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster, waiting: b.waiting,
 		cuts: b.cuts, agenda: b.agenda, seats: b.seats,

@@ -173,7 +173,7 @@ func (u *Budgets) Record(of string) budget.Record {
 func (u *Budgets) NamespaceLeaves(namespace string, gone bool) []string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.handbacks.takeAll()
+	u.handbacks.takeFrom(namespace)
 	changed := u.accounts.Leave(namespace)
 	if gone {
 		u.accounts.Left(namespace)

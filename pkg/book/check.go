@@ -80,7 +80,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	case stands && len(turned) == 0 && g.activation != nil && g.awaitsPods():
 		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
-		g.check = checking{question: question{asked: g.check.asked}}
+		g.forgetChecks()
 		b.places.makeRoom(g)
 		b.starts.tellTaken(g)
 		b.turns.goOn(g, c)
@@ -153,7 +153,7 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 	few := g.isOfFewKinds()
 	for _, t := range c.learn(asked, turned) {
 		t.Most = x.mostBut(g, t)
-		if few && x.turnsItsKind(asked, turned, t) {
+		if few && x.seats.roster.turnsItsKind(asked, turned, t) {
 			t.Most = -1
 		}
 		if t.Skewed {
@@ -207,11 +207,12 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	v.letOff(g)
 	v.places.unwind(g)
 	c := &g.check
-	if c.shunned == nil {
-		c.shunned, c.mostCut = map[string]string{}, map[string]int{}
-	}
+	few := g.isOfFewKinds()
 	for _, t := range c.learn(asked, turned) {
-		c.shunned[t.Node], c.mostCut[t.Node] = t.Why, t.Most
+		if t.Most == 0 || few && v.roster.turnsItsKind(asked, turned, t) {
+			t.Most = -1
+		}
+		c.cuts.heed(t, v.roster.members[t.Pod], few)
 	}
 	switch {
 	case len(turned) == 0 && !last || c.until.After(now):

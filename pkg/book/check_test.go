@@ -25,6 +25,9 @@ func TestPodsThatKeepOffEachOther(t *testing.T) {
 		if got := w.nodesOf("run0"); !slices.Equal(got, []string{"d0-n00", "d0-n01", "d0-n02"}) {
 			w.t.Fatalf("it runs on %v", got)
 		}
+		if n := w.Book.Bounded(w.Runs["run0"].UID); n > 0 {
+			w.t.Fatalf("what %d nodes have said outlives the start that was accepted", n)
+		}
 	})
 }
 

@@ -15,16 +15,10 @@ import (
 // variant is pods of a gang that are alike in which nodes they may use, and in what they ask for of these beside GPUs.
 // Those that a Run makes all are; those that others make may not be, such as Jobs of a JobSet on two node pools.
 type variant struct {
-	pod     *corev1.Pod
-	beside  *topology.Amounts
-	missing []plan.Missing
-	// barred is a test for the nodes that they may not use, which may be nil, usable how many others there are, and in the
-	// domains where these are; for those that are planned.
-	barred func(node string) bool
-	usable int
-	in     map[string]bool
-	// ban is the nodes that have turned them down; nil for none.
-	ban *ban
+	pod    *corev1.Pod
+	beside *topology.Amounts
+	// ban is the nodes that have turned them down, and cuts those that have turned down a decision to cut; nil for none.
+	ban, cuts *ban
 }
 
 // like reports whether a pod is of a variant.
@@ -62,20 +56,26 @@ func (g *gang) variants() []*variant {
 // variantOf returns some variants of a gang with that of a pod among them. Pods of a kind that nodes have turned down
 // are of one of their own.
 func (g *gang) variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) ([]*variant, *variant) {
-	ban := g.banOf(pod, beside)
+	ban, cuts := g.banOf(pod, beside), g.check.cuts.banOf(pod, beside)
 	for _, s := range variants {
-		if s.ban == ban && s.like(pod, beside) {
+		if s.ban == ban && s.cuts == cuts && s.like(pod, beside) {
 			return variants, s
 		}
 	}
-	s := &variant{pod: pod, beside: beside, ban: ban}
+	s := &variant{pod: pod, beside: beside, ban: ban, cuts: cuts}
 	return append(variants, s), s
 }
 
-// missingBy returns missing pods of a gang by their variants. One that has not been made is taken for such as the
-// others of its group are, and a spare for such as its group's first rank is.
-func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
-	for _, part := range missing {
+// byKind has missing pods of a gang say of what kind they are, where these differ; of a decision to cut with what nodes
+// have said of such. One that has not been made is taken for such as the others of its group are, and a spare for such
+// as its group's first rank is.
+func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Missing {
+	if g.variants() == nil {
+		return missing
+	}
+	out, kinds := slices.Clone(missing), map[*variant]*plan.Kind{}
+	var variants []*variant
+	for i, part := range out {
 		index := part.Index
 		if part.Spare {
 			index = g.demand.Group(part.Part) * g.demand.PodsPerGroup
@@ -85,10 +85,29 @@ func (g *gang) missingBy(missing []plan.Missing) (out []*variant) {
 			pod, beside = m.pod, m.beside
 		}
 		var s *variant
-		out, s = g.variantOf(out, pod, beside)
-		s.missing = append(s.missing, part)
+		variants, s = g.variantOf(variants, pod, beside)
+		if kinds[s] == nil {
+			kinds[s] = t.kindOf(g, s, cuts)
+		}
+		out[i].Kind = kinds[s]
 	}
 	return out
+}
+
+// kindOf returns pods of a variant of a gang as a plan has them.
+func (t *nodeTable) kindOf(g *gang, s *variant, cuts bool) *plan.Kind {
+	barred := either(t.barred(g.full.Flavor, s.pod), s.ban.has())
+	if cuts {
+		barred = either(barred, s.cuts.has())
+	}
+	k := &plan.Kind{Pod: s.pod.Name, Beside: s.beside, Barred: barred, Domains: map[string]bool{}}
+	for node := range t.ofFlavor[g.full.Flavor] {
+		if barred == nil || !barred(node) {
+			k.Nodes = append(k.Nodes, node)
+			k.Domains[t.fleet.DomainOf(node)] = true
+		}
+	}
+	return k
 }
 
 // asksBeyond reports whether a pod of a gang, or another that others have made for it, uses scheduling rules that a

@@ -23,8 +23,7 @@ func onNode(names string) *corev1.Affinity {
 }
 
 // TestPodsOfAGroupMayDifferInWhereTheyGo: each goes where it may itself, whatever the others may: one that may go to
-// one node alone gets that, though it comes last, and though others would have it too. Where one has none, none has,
-// and nobody else is ended for them.
+// one node alone gets that, though it comes last, and though others would have it too. Where one has none, none has.
 func TestPodsOfAGroupMayDifferInWhereTheyGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		pinned map[int]string

@@ -284,7 +284,7 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 	if len(missing) == 0 {
 		return out, ""
 	}
-	rejected := d.nodes.rejected(g, g.model())
+	rejected := d.nodes.rejectedAll(g, g.model())
 	assignments, refusal := d.starts.placeAside(g, shape, claim, missing, func(node string) bool {
 		return turned[node] != "" || rejected != nil && rejected(node)
 	}, now)

@@ -215,7 +215,7 @@ func (b *Book) LeaseGone(name types.NamespacedName) {
 func (b *Book) LeaseLost(name types.NamespacedName, now time.Time) []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.handbacks.takeAll()
+	b.handbacks.takeOf(name)
 	charge, open := b.accounts.Charge(name.String())
 	b.ledger.closeLease(name, now)
 	if open && b.accounts.ForgetOf(charge.Payer, name.String()) {

@@ -38,6 +38,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	told := old != nil && (!announcesAsBefore(old, node) || outage.Drains(old) != outage.Drains(node))
 	b.nodes.forgetNode(node.Name)
 	b.nodes.noteNode(node)
+	b.waiting.admits.changed(node.Name)
 	b.accounts.SetNode(node.Name, flavor, node.Labels)
 	if _, lost := nodeloss.Recorded(node); lost {
 		delete(b.nodes.losing, node.Name) // the record tells from now on
@@ -59,6 +60,7 @@ func (b *Book) RemoveNode(name string) {
 	defer b.mu.Unlock()
 	flavor := b.nodes.nodeFlavor(name)
 	b.nodes.forgetNode(name)
+	b.waiting.admits.changed(name)
 	delete(b.nodes.losing, name)
 	delete(b.nodes.strayed, name)
 	delete(b.waiting.left, name)

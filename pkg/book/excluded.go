@@ -176,9 +176,9 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 		}
 		if planned := t.fleet.Outage(name); planned.ShutsMovable(now, g.lastsUntil(now), g.leavesBefore()) {
 			out.Add(name, planned.String())
-		} else if most, bounded := g.check.upTo[name]; bounded && most < pods {
+		} else if most, bounded := g.upTo[name]; bounded && most < pods {
 			out.Known = false
-			out.Add(name, g.check.why[name])
+			out.Add(name, g.why[name])
 		} else if why := g.check.beyondFirst()[name]; why != "" {
 			out.Known = false
 			out.Add(name, why)

@@ -156,7 +156,7 @@ func (b *Book) Needless(run types.UID) []string {
 			within[domain] = true
 		}
 	}
-	rejected := b.nodes.rejected(g, g.active.members[0].pod)
+	rejected := b.nodes.rejectedAll(g, g.active.members[0].pod)
 	if around := off(b.departures.stuckNow(g.activation.At), rejected); !g.touches(func(m *member) bool {
 		return around(m.node)
 	}) {
@@ -170,6 +170,7 @@ func (b *Book) Needless(run types.UID) []string {
 	if refusal != nil {
 		return []string{refusal.Message}
 	}
+	missing = b.nodes.byKind(g, missing, true)
 	var out []string
 	for at := -1; at < len(g.activation.Cuts); at++ {
 		for _, cuts := range without(b, g.activation.Cuts, at) {
@@ -306,3 +307,15 @@ func (b *Book) OpenLeases() map[types.NamespacedName]budget.Charge {
 	}
 	return out
 }
+
+// KnowNodes finds out which nodes those may use who wait.
+func (b *Book) KnowNodes() {
+	for _, c := range b.waiting.crowds {
+		for _, g := range c.line {
+			b.waiting.admits.usable(c.flavor, c.pods, g.model(), new(int))
+		}
+	}
+}
+
+// Bounded is how many nodes take no more than so many pods of a Run, by what they have said.
+func (b *Book) Bounded(run types.UID) int { return len(b.roster.gangs[run].upTo) }

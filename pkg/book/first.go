@@ -315,7 +315,7 @@ func (s *savers) look(g *gang, now time.Time) bool {
 			if pod == nil {
 				pod = podOf(g.run)
 			}
-			return s.nodes.rejected(g, pod)
+			return s.nodes.rejectedAll(g, pod)
 		})}
 	return true
 }

@@ -79,10 +79,8 @@ type gang struct {
 	deadline, madeBy time.Time
 	// refusal is why the last plan failed; nil when none has or the gang is placed.
 	refusal *plan.Refusal
-	// excluded are the nodes that other scheduling rules turned down since the gang was last woken, and why.
-	excluded map[string]string
-	// bans are those that turned pods of one kind down, by kind.
-	bans []*ban
+	// turnings are what nodes have said that turned a start down since the gang was last woken.
+	turnings
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
 	// apartAt are the last pods with Leases of ranks that keep pods of other namespaces away, by rank.

@@ -17,6 +17,15 @@ type ban struct {
 	nodes map[string]string
 }
 
+// turnings is what nodes have said that other scheduling rules have turn pods of a gang down, and why: which are to be
+// left alone by all of its pods, which by those of a kind, and how many pods others take at most.
+type turnings struct {
+	excluded map[string]string
+	bans     []*ban
+	upTo     map[string]int
+	why      map[string]string
+}
+
 // mostKinds is for how many kinds of pods of a gang it is told apart what nodes turn them down: each has to be turned
 // down by a node that takes none.
 const mostKinds = 8
@@ -43,23 +52,49 @@ func claimsOf(pod *corev1.Pod) (out []string) {
 
 // exclude has a node be left alone that has turned a member of a gang down: by all, or by its kind alone where the
 // gang's pods are of a few.
-func (g *gang) exclude(m *member, node, why string, few bool) {
+func (s *turnings) exclude(m *member, node, why string, few bool) {
 	if !few || m == nil || m.part.Spare {
-		g.excluded[node] = why
+		if s.excluded == nil {
+			s.excluded = map[string]string{}
+		}
+		s.excluded[node] = why
 		return
 	}
-	of := g.banOf(m.pod, m.beside)
+	of := s.banOf(m.pod, m.beside)
 	if of == nil {
 		of = &ban{variant{pod: m.pod, beside: m.beside}, map[string]string{}}
-		g.bans = append(g.bans, of)
+		s.bans = append(s.bans, of)
 	}
 	of.nodes[node] = why
 }
 
+// heed has a plan go by how many of a gang's pods a node takes at most, which is to be left alone where that is below
+// 0: by those of the kind that it has turned down, where they are of a few.
+func (s *turnings) heed(t Turning, m *member, few bool) {
+	if t.Most < 0 {
+		s.exclude(m, t.Node, t.Why, few)
+		return
+	}
+	if s.upTo == nil {
+		s.upTo, s.why = map[string]int{}, map[string]string{}
+	}
+	s.upTo[t.Node], s.why[t.Node] = t.Most, t.Why
+}
+
+// said returns the nodes that have turned any of its pods down, and why.
+func (s *turnings) said() map[string]string {
+	out := maps.Clone(s.why)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, s.turnedBy())
+	return out
+}
+
 // turnsItsKind reports whether a node has taken no pod such as one that it has turned down: others of the gang that it
 // took are no reason for it.
-func (x *starter) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
-	m := x.seats.roster.members[t.Pod]
+func (r *roster) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
+	m := r.members[t.Pod]
 	if t.Skewed || m == nil || m.part.Spare {
 		return false
 	}
@@ -67,7 +102,7 @@ func (x *starter) turnsItsKind(asked *Check, turned []Turning, t Turning) bool {
 		if p.Node != t.Node {
 			return false
 		}
-		other := x.seats.roster.members[p.Pod.UID]
+		other := r.members[p.Pod.UID]
 		return other != nil && !other.part.Spare && (&variant{pod: m.pod, beside: m.beside}).alike(other.pod, other.beside) &&
 			!slices.ContainsFunc(turned, func(t Turning) bool { return t.Pod == p.Pod.UID })
 	}
@@ -94,8 +129,8 @@ func (g *gang) isOfFewKinds() bool {
 }
 
 // banOf returns the nodes that have turned pods like one down; nil where none has.
-func (g *gang) banOf(pod *corev1.Pod, beside *topology.Amounts) *ban {
-	for _, b := range g.bans {
+func (s *turnings) banOf(pod *corev1.Pod, beside *topology.Amounts) *ban {
+	for _, b := range s.bans {
 		if b.kind.alike(pod, beside) {
 			return b
 		}
@@ -129,32 +164,38 @@ func (b *ban) has() func(node string) bool {
 	if b == nil {
 		return nil
 	}
-	return func(node string) bool { return b.nodes[node] != "" }
+	nodes := maps.Clone(b.nodes) // a forecast goes by them while the book goes on
+	return func(node string) bool { return nodes[node] != "" }
 }
 
 // turnedBy returns the nodes that have turned pods of a gang down, all or of one kind, and why.
-func (g *gang) turnedBy() map[string]string {
-	if len(g.bans) == 0 {
-		return g.excluded
+func (s *turnings) turnedBy() map[string]string {
+	if len(s.bans) == 0 {
+		return s.excluded
 	}
-	out := maps.Clone(g.excluded)
-	for _, b := range g.bans {
+	out := map[string]string{}
+	maps.Copy(out, s.excluded)
+	for _, b := range s.bans {
 		maps.Copy(out, b.nodes)
 	}
 	return out
 }
 
 // readmit has nodes that have turned pods of a gang down be tried again.
-func (g *gang) readmit(which func(node, why string) bool) {
-	maps.DeleteFunc(g.excluded, which)
-	for _, b := range g.bans {
+func (s *turnings) readmit(which func(node, why string) bool) {
+	maps.DeleteFunc(s.excluded, which)
+	for _, b := range s.bans {
 		maps.DeleteFunc(b.nodes, which)
 	}
-	g.bans = slices.DeleteFunc(g.bans, func(b *ban) bool { return len(b.nodes) == 0 })
+	s.bans = slices.DeleteFunc(s.bans, func(b *ban) bool { return len(b.nodes) == 0 })
 }
 
 // readmitAll has all of them be tried again.
-func (g *gang) readmitAll() {
-	clear(g.excluded)
-	g.bans = nil
+func (s *turnings) readmitAll() {
+	clear(s.excluded)
+	s.bans = nil
+	s.unbound()
 }
+
+// unbound forgets how many pods nodes took at most: that was said of them beside what was there then.
+func (s *turnings) unbound() { s.upTo, s.why = nil, nil }

@@ -2,9 +2,13 @@ package book_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // TestWhatOneKindOfPodIsTurnedDownForDoesNotBarOthers: of a group some pods use a volume that is in one domain, and the
@@ -36,4 +40,66 @@ func TestWhatOneKindOfPodIsTurnedDownForDoesNotBarOthers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestRoomIsMadeForPodsOfSeveralKinds: of a group some pods may be in one domain alone and the others in another, by
+// what they say of nodes or by rules that a plan does not know. Others hold both domains and may be cut: they are.
+func TestRoomIsMadeForPodsOfSeveralKinds(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		for n, perNode := range []int{1, 2, 2} {
+			groups := max(1, n)
+			t.Run(fmt.Sprintf("asked %v, %d groups, %d on a node", asked, groups, perNode), func(t *testing.T) {
+				tellStorm(t, func(s *storm) {
+					s.asks(true)
+					s.fleet("d0", 2/perNode)
+					s.fleet("d1", 2/perNode)
+					s.setBudget("a", "org:a", 64)
+					s.setBudget("b", "org:b", 64)
+					for i := range 4 / perNode {
+						s.submitWithSpares(fmt.Sprintf("holder%d", i), "org:a", 1, 1, 8, 0, checkpointed)
+					}
+					s.work()
+					s.during(time.Minute)
+					if asked {
+						s.controllers.claims = map[int]string{0: "x", 1: "x", 2: "y", 3: "y"}
+						s.Turns = s.eachIn(map[string]string{"x": "d1", "y": "d0"})
+					} else {
+						first, last := allOf("d1", 2/perNode), allOf("d0", 2/perNode)
+						s.controllers.pinned = map[int]string{0: first, 1: first, 2: last, 3: last}
+					}
+					if groups == 2 {
+						s.submitWithSpares("run00", "org:b", 2, 2, 8/perNode, 0, theirs)
+					} else {
+						s.submitWithSpares("run00", "org:b", 1, 4, 8/perNode, 0, ungrouped, theirs)
+					}
+					for n := 0; n < 60 && s.Runs["run00"].Status.Phase != rqv1.RunRunning; n++ {
+						s.during(30 * time.Second)
+						s.work()
+					}
+					s.running("run00", "although room could be made for each of its pods")
+				})
+			})
+		}
+	}
+}
+
+// eachIn has nodes turn those pods down that use a volume which is in another domain.
+func (w *world) eachIn(domains map[string]string) func(pod *corev1.Pod, node string) string {
+	return func(pod *corev1.Pod, node string) string {
+		for _, v := range pod.Spec.Volumes {
+			if c := v.PersistentVolumeClaim; c != nil && domains[c.ClaimName] != w.domainOf(w.Nodes[node]) {
+				return "node(s) had volume node affinity conflict"
+			}
+		}
+		return ""
+	}
+}
+
+// allOf names the nodes of a domain.
+func allOf(domain string, nodes int) string {
+	names := make([]string, nodes)
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-n%02d", domain, i)
+	}
+	return strings.Join(names, ",")
 }

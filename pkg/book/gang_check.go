@@ -65,13 +65,12 @@ type checking struct {
 	question
 	// refusal is why the gang was refused before.
 	refusal *plan.Refusal
-	// upTo is how many pods the nodes take that turned down a start, with why, and shunned, with why, and mostCut likewise
-	// for those that turned down a decision to cut, until an instant, or until the nodes of its type have changed since.
-	upTo, mostCut map[string]int
-	why, shunned  map[string]string
-	until         time.Time
-	seen          int64
-	tries         int
+	// cuts are what nodes have said that turned down a decision to cut, until an instant, or until the nodes of its type
+	// have changed since.
+	cuts  turnings
+	until time.Time
+	seen  int64
+	tries int
 	// spread is where the ranks are to be for the next plan of a start, so that the rules by which they are spread accept
 	// them, and spreadOn how many are to be on each node that was looked at for it; nil where they have not been asked.
 	spread   map[int]string
@@ -107,6 +106,12 @@ func (c *checking) ask(before *plan.Refusal) {
 	c.question.ask()
 }
 
+// forgetChecks has what other rules have said of how a gang may lie, and of cuts for it, not count any more.
+func (g *gang) forgetChecks() {
+	g.check = checking{question: question{asked: g.check.asked}}
+	g.unbound()
+}
+
 // open reports whether rules are being asked, or are to be asked once more, about what the gang has been given.
 func (c *checking) open() bool { return c.pending || c.again }
 
@@ -139,12 +144,12 @@ func (c *checking) trust(now time.Time) {
 
 // mostThen returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that
 // they keep from starting now is not promised that it starts now.
-func (c *checking) mostThen() map[string]int {
-	if len(c.mostCut) == 0 {
-		return c.upTo
+func (g *gang) mostThen() map[string]int {
+	if len(g.check.cuts.upTo) == 0 {
+		return g.upTo
 	}
-	out := maps.Clone(c.mostCut)
-	for node, most := range c.upTo {
+	out := maps.Clone(g.check.cuts.upTo)
+	for node, most := range g.upTo {
 		if then, known := out[node]; !known || most < then {
 			out[node] = most
 		}
@@ -152,18 +157,21 @@ func (c *checking) mostThen() map[string]int {
 	return out
 }
 
-// without returns a test for the nodes that are excluded anyway, and those that turned a decision down altogether.
+// without returns a test for the nodes that are excluded anyway, and those that turned a decision down altogether,
+// whichever of the gang's pods it was about.
 func (c *checking) without(excluded func(node string) bool) func(node string) bool {
-	if len(c.shunned) == 0 {
+	if len(c.cuts.excluded) == 0 {
 		return excluded
 	}
-	shunned := maps.Clone(c.shunned)
-	maps.DeleteFunc(shunned, func(node, _ string) bool { return c.mostCut[node] > 0 })
+	shunned := maps.Clone(c.cuts.excluded)
 	return func(node string) bool { return shunned[node] != "" || excluded != nil && excluded(node) }
 }
 
 // shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.
-func (g *gang) shuns(node string) bool { return g.excluded[node] != "" || g.check.shunned[node] != "" }
+func (g *gang) shuns(node string) bool {
+	c := &g.check.cuts
+	return g.excluded[node] != "" || c.excluded[node] != "" || c.why[node] != ""
+}
 
 // asksBeyond reports whether a pod uses scheduling rules that a plan does not know.
 func asksBeyond(pod *corev1.Pod) bool { return len(rulesBeyond(pod)) > 0 }

@@ -45,7 +45,7 @@ func (m *member) admittedBefore(now time.Time) time.Time {
 // claim returns what a gang may claim to be paid for. One that runs asks for no longer than it may still run.
 func (g *gang) claim(kept plan.Kept) plan.Claim {
 	c := plan.ClaimOf(g.run)
-	c.Kept, c.Most = kept, g.check.mostOn()
+	c.Kept, c.Most = kept, g.mostOn()
 	if !g.grows() { // what grows does not wait
 		c.Leaves = g.leavesBefore()
 	}

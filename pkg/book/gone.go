@@ -11,6 +11,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // goneInVain keeps how often places were held in vain for groups that are gone (R46): who deletes a group and makes it
@@ -54,18 +55,17 @@ func (n *goneInVain) leaves(g *gang) {
 	}
 }
 
-// holdsForAbsent returns from when until when an attempt has held places for pods that have not come, by the Leases of
-// those that have: zero where none has that has not been counted, and where it goes on.
+// holdsForAbsent returns from when until when an attempt has held places for pods that have not been made, by the
+// Leases of those that have come: zero where none has that has not been counted, and where it goes on.
 func (g *gang) holdsForAbsent() (since, till time.Time) {
 	if g.started() || g.over() {
 		return since, till
 	}
-	came, open := 0, false
+	open := false
 	for part, l := range g.latest {
 		if part.Spare || l.attempt != g.run.Status.Attempt || l.lost() {
 			continue
 		}
-		came++
 		if since.IsZero() || l.held.Before(since) {
 			since = l.held
 		}
@@ -75,10 +75,22 @@ func (g *gang) holdsForAbsent() (since, till time.Time) {
 		till = time.Time{}
 	}
 	h := g.run.Status.HeldInVain
-	if came >= g.demand.Pods() || h != nil && !since.Truncate(time.Second).After(h.Since.Time) {
+	if !g.lacksAny() || h != nil && !since.Truncate(time.Second).After(h.Since.Time) {
 		return time.Time{}, time.Time{}
 	}
 	return since, till
+}
+
+// lacksAny reports whether a rank has no pod and has had none in this attempt, as far as Leases say.
+func (g *gang) lacksAny() bool {
+	for index := range g.demand.Pods() {
+		l, m := g.latest[rank.Part{Index: index}], g.active.memberAt(index)
+		came := l != nil && l.attempt == g.run.Status.Attempt && !l.lost()
+		if !came && (m == nil || m.standIn) {
+			return true
+		}
+	}
+	return false
 }
 
 // next tells that something is to be settled.

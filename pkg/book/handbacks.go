@@ -18,14 +18,23 @@ type handbacks struct {
 	seats  *seating
 	takeIn func(*rqv1.Lease)
 	runs   []*handback
+	// touched are the Runs of which Leases have been closed since it was looked at what nothing more comes of.
+	touched map[types.UID]bool
 }
 
 // handback is what one Run gives back.
 type handback struct {
 	run    types.UID
 	leases map[types.NamespacedName]*rqv1.Lease
-	swept  bool // a sweep has seen it: the next one takes it in
+	// completed says that one of them was of a rank that has completed its work.
+	completed bool
+	// sweeps is how many have seen it, and came says that others have been closed since the last.
+	sweeps int
+	came   bool
 }
+
+// mostSweeps is after how many sweeps it is taken in though Leases of the Run go on being closed.
+const mostSweeps = 10
 
 // defers reports whether a Lease that has been closed counts as open for a moment longer. What is lost, or kept for
 // somebody already, does not: it is nobody else's.
@@ -45,7 +54,9 @@ func (h *handbacks) defers(l *rqv1.Lease, name types.NamespacedName) bool {
 		at = len(h.runs)
 		h.runs = append(h.runs, &handback{run: run, leases: map[types.NamespacedName]*rqv1.Lease{}})
 	}
-	h.runs[at].leases[name] = l
+	b := h.runs[at]
+	b.leases[name], b.came, h.touched[run] = l, true, true
+	b.completed = b.completed || l.Status.ClosureReason == rqv1.ClosedCompleted
 	return true
 }
 
@@ -77,15 +88,8 @@ func (h *handbacks) others(b *handback, is func(*lease) bool) bool {
 // completes reports whether a rank of a Run has completed its work, so that the others are about to, unless they were
 // waited for in vain before.
 func (h *handbacks) completes(b *handback) bool {
-	if g := h.roster.gangs[b.run]; g == nil || g.endsApart {
-		return false
-	}
-	for _, l := range b.leases {
-		if l.Status.ClosureReason == rqv1.ClosedCompleted {
-			return true
-		}
-	}
-	return false
+	g := h.roster.gangs[b.run]
+	return b.completed && g != nil && !g.endsApart
 }
 
 // closes reports whether an open Lease is about to be closed: its pod has ended or is about to, or its Run is over.
@@ -98,24 +102,50 @@ func (s *seating) closes(l *lease) bool {
 	return g.run == nil || g.over() || g.run.DeletionTimestamp != nil
 }
 
-// look takes in what Runs have given back of which nothing more comes.
+// look takes in what Runs have given back of which nothing more comes. It changes as Leases are closed, and what else
+// has nothing more come the next sweep finds.
 func (h *handbacks) look() {
-	h.takeIf(func(b *handback) bool { return !h.more(b) })
+	if len(h.touched) == 0 {
+		return
+	}
+	touched := h.touched
+	h.touched = map[types.UID]bool{}
+	h.takeIf(func(b *handback) bool { return touched[b.run] && !h.more(b) })
 }
 
-// takeAll takes in all that has been given back.
-func (h *handbacks) takeAll() { h.takeIf(func(*handback) bool { return true }) }
+// takeOf takes in what the Run of a Lease has given back.
+func (h *handbacks) takeOf(name types.NamespacedName) {
+	of := types.UID("")
+	if open := h.seats.leases[name]; open != nil {
+		of = types.UID(open.charge.Run)
+	}
+	h.takeIf(func(b *handback) bool { return b.run == of || b.leases[name] != nil })
+}
+
+// takeFrom takes in what has been given back in a namespace.
+func (h *handbacks) takeFrom(namespace string) {
+	h.takeIf(func(b *handback) bool {
+		for name := range b.leases {
+			return name.Namespace == namespace // as all of its Run
+		}
+		return false
+	})
+}
 
 // sweep has nothing be waited for longer than from one sweep to the next: pods take their time, and the API server may
-// not take that a Lease is closed.
+// not take that a Lease is closed. As long as Leases come in that are being closed, the rest is waited for some more.
 func (h *handbacks) sweep() {
 	h.takeIf(func(b *handback) bool {
-		if g := h.roster.gangs[b.run]; b.swept && g != nil && !h.others(b, h.seats.closes) {
+		closing, came := h.others(b, h.seats.closes), b.came
+		b.sweeps++
+		b.came = false
+		if b.sweeps == 1 || closing && came && b.sweeps < mostSweeps {
+			return !h.more(b)
+		}
+		if g := h.roster.gangs[b.run]; g != nil && !closing {
 			g.endsApart = true // they were waited for since one had completed, and for nothing else
 		}
-		was := b.swept
-		b.swept = true
-		return was
+		return true
 	})
 }
 

@@ -119,3 +119,63 @@ func TestARunWhoseRanksEndApartKeepsNobody(t *testing.T) {
 		s.running("run2", "at once")
 	})
 }
+
+// slowly has Leases be closed one by one: as many more as are said, until it is called again.
+func (s *storm) slowly(closings int) {
+	s.Faults.Drop(sim.Away)
+	s.Faults.Add(sim.Fault{Of: sim.Closings, After: closings, Do: sim.Away, Lasts: true})
+}
+
+// What a large Run gives back is one though it takes long to write: as long as its Leases go on being closed the rest
+// is waited for, but not for ever.
+func TestWhatTakesLongToGiveBackIsOneAsWell(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.Book.DrawsBy("None")
+		s.fleet("d0", 16)
+		s.setBudget("a", "org:a", 128)
+		s.submit("run0", "org:a", 1, 16, 8)
+		s.work()
+		s.running("run0", "on a fleet that is free")
+		s.Pass(time.Second)
+		s.submit("run1", "org:a", 1, 16, 8)
+		s.work()
+		s.Pass(time.Second)
+		s.submit("run2", "org:a", 1, 1, 8)
+		s.work()
+		s.slowly(1)
+		s.finish("run0")
+		for n := range 9 {
+			s.work()
+			if phase := s.Runs["run2"].Status.Phase; phase != rqv1.RunPending {
+				s.t.Fatalf("run2 is %s after %d seconds, while Leases go on being closed", phase, n)
+			}
+			s.Pass(time.Second)
+			s.Book.TakeIn()
+			s.slowly(1)
+		}
+		for range 3 {
+			s.work()
+			s.Pass(time.Second)
+			s.Book.TakeIn()
+			s.slowly(1)
+		}
+		s.work()
+		s.running("run2", "after ten seconds")
+	})
+}
+
+// What one Run gives back is not taken in since the Leases of another namespace are settled.
+func TestWhatANamespaceLeavesIsItsOwn(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.gaveBack()
+		s.slowly(1)
+		s.finish("run0")
+		s.work()
+		s.Book.Budgets.NamespaceLeaves("other", false)
+		s.work()
+		s.waits("run2", "before run0 has given back all")
+		s.Faults.Drop(sim.Away)
+		s.work()
+		s.running("run1", "although it was first")
+	})
+}

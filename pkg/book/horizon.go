@@ -41,14 +41,13 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 		return f.studyOf(g, pod, f.stateFor(g, now), f.askFor(g, least, pod))
 	}
 	missing, refusal := f.seats.missingOf(g)
-	ask := f.askFor(g, least, pod)
-	ask.Missing = least.Within(missing)
+	ask := f.askForSome(g, least, least.Within(missing), !g.activating(), pod)
 	state := f.stateFor(g, now)
 	if !g.activating() {
 		if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
 			state.Candidates, state.Loans = nobody, nil
 		}
-		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.check.mostThen()
+		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.mostThen()
 	}
 	s := f.studyOf(g, pod, state, ask)
 	s.refusal = refusal
@@ -69,7 +68,17 @@ func (f *horizon) fitsNow(g *gang, now time.Time) bool {
 
 // askFor returns what a gang asks for that has nothing yet, with a demand and by its pods' rules.
 func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
-	return forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: d.EveryPod(), Excluded: f.nodes.rejected(g, pod)}
+	return f.askForSome(g, d, d.EveryPod(), false, pod)
+}
+
+// askForSome is askFor with other pods missing than all, by what nodes have said of a decision to cut too. A forecast
+// asks about a gang many times: one whose pods are of many kinds is asked about on nodes that all of them may use.
+func (f *horizon) askForSome(g *gang, d plan.Demand, missing []plan.Missing, cuts bool, pod *corev1.Pod) forecast.Ask {
+	ask := forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: missing, Excluded: f.nodes.rejected(g, pod)}
+	if n := len(g.variants()); n > 0 && n <= mostKinds {
+		ask.Missing, ask.Excluded = f.nodes.byKind(g, missing, cuts), f.nodes.rejectedAll(g, pod)
+	}
+	return ask
 }
 
 // notBefore returns the earliest that others may be cut for a gang: after its lead, and not before a date that has been

@@ -14,13 +14,14 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 	if now := g.refusal.Rejected; now != nil && !now.Vain || g.unpaid {
 		return now
 	}
-	if c := &g.check; !c.until.IsZero() && len(c.shunned)+len(c.reaches) > 0 {
+	shunned := g.check.cuts.said()
+	if c := &g.check; !c.until.IsZero() && len(shunned)+len(c.reaches) > 0 {
 		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(s.state.Now)}
-		for node, why := range c.shunned {
+		for node, why := range shunned {
 			out.Add(node, why)
 		}
 		for node, why := range c.beyondFirst() {
-			if c.shunned[node] == "" {
+			if shunned[node] == "" {
 				out.Add(node, why)
 			}
 		}
@@ -34,10 +35,10 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecast.Ask {
 	now := g.refusal
 	if now == nil || now.Rejected != nil && !now.Rejected.Vain || g.unpaid || ask.Demand.Beside == nil ||
-		len(g.check.shunned)+len(g.check.reaches) > 0 {
+		len(g.check.cuts.said())+len(g.check.reaches) > 0 {
 		return nil
 	}
-	ask.Demand.Beside, ask.Excluded = nil, f.nodes.barredToAny(g, pod)
+	ask.Demand.Beside, ask.Missing, ask.Excluded = nil, plan.Alike(ask.Missing), f.nodes.barredToAny(g, pod)
 	return &ask
 }
 

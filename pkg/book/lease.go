@@ -128,6 +128,7 @@ func (s *seating) forgetLease(name types.NamespacedName, l *lease) {
 	if s.current[l.pod] == name {
 		delete(s.current, l.pod)
 	}
+	s.closed(name, run)
 }
 
 // lossIn returns the work that was lost with a Lease, that of its Run's other GPUs included.

@@ -47,7 +47,7 @@ func (v *activations) takeLeaving(g *gang, pod *corev1.Pod, p *forecast.Promise,
 			until = latest(until, by)
 		}
 	}
-	barred := g.check.without(v.nodes.rejected(g, pod)) // which may be more than when the promise was worked out
+	barred := g.check.without(v.nodes.rejectedAll(g, pod)) // which may be more than when the promise was worked out
 	ask.Excluded = func(node string) bool { return !nodes[node] || barred != nil && barred(node) }
 	assignments, refusal := forecast.Complete(state, ask, freed)
 	asks := v.places.mustAsk(g, pod, assignments, now)

@@ -17,12 +17,15 @@ type lossesFirst struct {
 	roster *roster
 	seats  *seating
 	mail   *mailbox
-	of     map[*gang]bool
+	of     map[*gang]string // and of which type its GPUs are
 	until  time.Time
 	// ends are the Leases, by the types of their GPUs, that are about to be closed as this process begins: others of their
 	// Runs have been, perhaps. Nor is anybody given GPUs of these types until they are, or endsUntil.
 	ends      map[types.NamespacedName]string
 	endsUntil time.Time
+	// left is how many of both there are of a type, and freed says that by now there are none of one.
+	left  map[string]int
+	freed bool
 }
 
 // lossesWithin is for how long others wait at most: pods may not be taken by the API server, or be others' to make.
@@ -39,16 +42,18 @@ const (
 
 // begin finds out which Runs these are.
 func (l *lossesFirst) begin(now time.Time) {
-	l.of, l.until = map[*gang]bool{}, now.Add(lossesWithin)
+	l.of, l.left, l.until = map[*gang]string{}, map[string]int{}, now.Add(lossesWithin)
 	for g := range l.roster.living {
 		if l.lacks(g) {
-			l.of[g] = true
+			l.of[g] = g.full.Flavor
+			l.left[g.full.Flavor]++
 		}
 	}
 	l.ends, l.endsUntil = map[types.NamespacedName]string{}, now.Add(endsWithin)
 	for name, open := range l.seats.leases {
 		if open.charge.Role != rqv1.RoleBorrowed && l.seats.closes(open) {
 			l.ends[name] = open.charge.Flavor
+			l.left[open.charge.Flavor]++
 		}
 	}
 	l.note()
@@ -72,36 +77,51 @@ func (l *lossesFirst) decided(g *gang) bool {
 	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes())
 }
 
-// look leaves out those of whom it has been decided, and Leases that are closed.
+// look leaves out those of whom it has been decided.
 func (l *lossesFirst) look() {
-	before := len(l.of) + len(l.ends)
 	for g := range l.of {
 		if l.decided(g) {
-			delete(l.of, g)
+			l.leave(g)
 		}
 	}
-	for name := range l.ends {
-		if l.seats.leases[name] == nil {
-			delete(l.ends, name)
-		}
-	}
-	if len(l.of)+len(l.ends) < before {
+	if l.freed {
 		l.note()
 	}
 }
 
+// closed leaves out a Lease.
+func (l *lossesFirst) closed(name types.NamespacedName) {
+	if flavor, waits := l.ends[name]; waits {
+		delete(l.ends, name)
+		l.less(flavor)
+	}
+}
+
+// leave leaves out a Run.
+func (l *lossesFirst) leave(g *gang) {
+	flavor := l.of[g]
+	delete(l.of, g)
+	l.less(flavor)
+}
+
+func (l *lossesFirst) less(flavor string) {
+	l.left[flavor]--
+	l.freed = l.freed || l.left[flavor] == 0
+}
+
 // sweep leaves out also those whose nodes have turned out to stand, and all when that has taken too long.
 func (l *lossesFirst) sweep(now time.Time) {
-	before := len(l.of) + len(l.ends)
 	for g := range l.of {
 		if !now.Before(l.until) || !l.lacks(g) {
-			delete(l.of, g)
+			l.leave(g)
 		}
 	}
 	if !now.Before(l.endsUntil) {
-		clear(l.ends)
+		for name := range l.ends {
+			l.closed(name)
+		}
 	}
-	if len(l.of)+len(l.ends) < before {
+	if l.freed {
 		l.note()
 	}
 }
@@ -119,12 +139,11 @@ func (l *lossesFirst) next(e *earliest) {
 // note has those be held back that want GPUs of the types of which ranks were lost, and no others any more.
 func (l *lossesFirst) note() {
 	was := l.roster.bereft
-	l.roster.bereft = map[string]bool{}
-	for g := range l.of {
-		l.roster.bereft[g.full.Flavor] = true
-	}
-	for _, flavor := range l.ends {
-		l.roster.bereft[flavor] = true
+	l.roster.bereft, l.freed = map[string]bool{}, false
+	for flavor, n := range l.left {
+		if n > 0 {
+			l.roster.bereft[flavor] = true
+		}
 	}
 	var freed []*gang
 	for g := range l.roster.living {
@@ -150,8 +169,8 @@ func (l *lossesFirst) holds(m *member) (why string) {
 		!g.started() && (g.underWay() || g.keepsRoom() || g.activates()):
 		return ""
 	}
-	for lost := range l.of {
-		if lost.full.Flavor == g.full.Flavor {
+	for _, flavor := range l.of {
+		if flavor == g.full.Flavor {
 			return whileLost
 		}
 	}

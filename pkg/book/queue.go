@@ -212,7 +212,7 @@ func (b *Book) Retry(run types.NamespacedName) {
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		g.readmitAll()
-		g.check.upTo, g.check.reaches, g.check.inVain = nil, nil, false
+		g.check.reaches, g.check.inVain = nil, false
 		g.check.fails++
 		b.waiting.wake(g)
 	}

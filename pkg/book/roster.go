@@ -89,7 +89,8 @@ func (c *classes) note(g *gang) {
 func (r *roster) gangOf(run types.UID) *gang {
 	g := r.gangs[run]
 	if g == nil {
-		g = &gang{excluded: map[string]string{}, took: map[int]bool{}, notice: r.args.NoticePeriod.Duration}
+		g = &gang{turnings: turnings{excluded: map[string]string{}}, took: map[int]bool{},
+			notice: r.args.NoticePeriod.Duration}
 		r.gangs[run], r.living[g] = g, true
 	}
 	return g

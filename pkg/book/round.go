@@ -12,6 +12,7 @@ type round struct {
 	w       *waitlist
 	rooms   map[string]*topology.Blocks
 	usable  map[usableKey]*topology.Blocks // what is left for those who may not use all nodes
+	asked   int                            // of how many nodes it has been found out who may use them
 	purse   purse
 	keeps   map[keepsKey]kept
 	crowds  crowds // those of whom somebody is to be looked at

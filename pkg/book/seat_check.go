@@ -72,7 +72,7 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 		}
 		at := slices.IndexFunc(no, func(t Turning) bool { return t.Pod == place.Pod.UID && t.Node == place.Node })
 		if at >= 0 {
-			g.excluded[place.Node] = no[at].Why
+			g.exclude(m, place.Node, no[at].Why, g.isOfFewKinds())
 			g.spurn(m, place.Node)
 			m.unseated = true
 		}

@@ -34,16 +34,16 @@ type seating struct {
 	// current are the open Leases of pods that had others before, by pod.
 	current map[types.UID]types.NamespacedName
 	// waitedFor are those of held that gangs wait for.
-	waitedFor map[types.UID]*holding
-	roles     map[rqv1.LeaseRole]int // GPUs of open Leases by role
-	beside    beside
-	shards    map[string]map[types.UID]int // the GPUs of shards by node and pod
-	standby   map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
-	idlers    idlers                       // those spares
-	// bystanders are the pods that hold no GPUs.
-	bystanders map[types.UID]bystander
+	waitedFor  map[types.UID]*holding
+	roles      map[rqv1.LeaseRole]int // GPUs of open Leases by role
+	beside     beside
+	shards     map[string]map[types.UID]int // the GPUs of shards by node and pod
+	standby    map[string]int               // the GPUs by node of spares that stand by: nothing else runs on those
+	idlers     idlers                       // those spares
+	bystanders map[types.UID]bystander      // pods that hold no GPUs
 	untaken    untaken
-	unspent    func() // sets aside again what a gang is planned without just now
+	unspent    func()                                         // sets aside again what a gang is planned without just now
+	closed     func(name types.NamespacedName, run types.UID) // a Lease is not open any more
 }
 
 // hold changes the holding of a pod and keeps the fleet's counters in step.

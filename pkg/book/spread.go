@@ -72,23 +72,9 @@ func (g *gang) unlay() bool {
 	return true
 }
 
-// heed has a start go by how many of its pods a node takes at most, which is to be left alone where that is below 0: by
-// those of the kind that it has turned down, where they are of a few.
-func (g *gang) heed(t Turning, m *member, few bool) {
-	c := &g.check
-	if t.Most < 0 {
-		g.exclude(m, t.Node, t.Why, few)
-		return
-	}
-	if c.upTo == nil {
-		c.upTo, c.why = map[string]int{}, map[string]string{}
-	}
-	c.upTo[t.Node], c.why[t.Node] = t.Most, t.Why
-}
-
 // forget has what some nodes have said of a gang not count any more.
 func (g *gang) forget(of func(node string) bool) {
-	maps.DeleteFunc(g.check.upTo, func(node string, _ int) bool { return of(node) })
+	maps.DeleteFunc(g.upTo, func(node string, _ int) bool { return of(node) })
 	g.readmit(func(node, _ string) bool { return of(node) })
 }
 
@@ -113,11 +99,11 @@ func (w *waitlist) leftSince(g *gang) bool {
 
 // mostOn returns how many pods nodes take at most: as many as are to be there where the pods are spread, else by what
 // nodes have said.
-func (c *checking) mostOn() map[string]int {
-	if c.spread == nil {
-		return c.upTo
+func (g *gang) mostOn() map[string]int {
+	if g.check.spread == nil {
+		return g.upTo
 	}
-	return c.spreadOn
+	return g.check.spreadOn
 }
 
 // inOrder has the pods of a plan that has them on the nodes over which they are to be spread come to these in the order

@@ -194,8 +194,8 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		return plan.Fits(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 	})
 	if !g.started() {
-		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, least.Within(missing), x.nodes.rejected(g, pod),
-			now))
+		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
+			x.nodes.rejectedAll(g, pod), now))
 	}
 	if refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest {
 		return x.withoutRoom(g, pod, missing, refusal, now) // it may pass
@@ -316,9 +316,10 @@ func (x *starter) placeAside(g *gang, d plan.Demand, claim plan.Claim, missing [
 // planWithin plans a gang where what its pods share reaches all of them.
 func (x *starter) planWithin(g *gang, d plan.Demand, claim plan.Claim, missing []plan.Missing,
 	rejected func(string) bool, now time.Time) ([]plan.Assignment, *plan.Refusal) {
+	missing = x.nodes.byKind(g, missing, false)
 	var first *plan.Refusal
 	for _, without := range within(g.check.reaches, rejected) {
-		assignments, refusal := x.planVariants(g, d, claim, missing, without, now)
+		assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, without, now)
 		if refusal == nil {
 			return assignments, nil
 		}

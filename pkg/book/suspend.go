@@ -18,7 +18,7 @@ func (b *Book) suspend(g *gang) {
 		b.mail.reconcile(keyOf(g.run), lane.Cut)
 	}
 	g.inquiry.forget()
-	g.check = checking{question: question{asked: g.check.asked}}
+	g.forgetChecks()
 	g.denial, g.futile, g.growth = denial{}, futility{}, growth{}
 	b.turns.letOff(g)
 	b.places.unwind(g)

@@ -1,7 +1,10 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,15 +52,21 @@ func nodesFor(pod *corev1.Pod) string {
 // admitting knows which nodes pods may use by what both say.
 type admitting struct {
 	bars  func(flavor string, pod *corev1.Pod) func(node string) bool
-	known map[string]*admissions // by flavor
+	of    func(flavor string) map[string]*corev1.Node
+	known map[string]map[string]*admission // by flavor, and what pods say of nodes
+	asked int64                            // how often
 }
 
-// admissions is by what pods say of nodes which of these they may not use, as far as that was asked since the nodes
-// were as they are.
-type admissions struct {
-	since int64
-	of    map[string]map[string]bool
+// admission is the nodes that pods may use which say the same of them, but for those of which that is to be found out
+// again, and when it was asked last.
+type admission struct {
+	usable  map[string]bool
+	unknown map[string]bool
+	asked   int64
 }
+
+// mostNodesAsked is how many nodes are asked about while the book waits.
+const mostNodesAsked = 10000
 
 // mostUsable is for how many of those who may use different nodes it is looked at which. Others are taken to be able
 // to use all: they are planned in vain more often.
@@ -70,8 +79,12 @@ func (r *round) usableTo(g *gang, c *crowd) *topology.Blocks {
 	if known || c.pods == "" || len(r.usable) >= mostUsable {
 		return out
 	}
-	if barred := r.w.admits.barred(c.flavor, r.w.nodes[c.flavor], c.pods, g.model()); barred != nil || c.beside != nil {
-		out = r.w.fleet.BlocksFor(c.flavor, barred, c.beside, c.need.block.GPUsPerPod)
+	usable, known := r.w.admits.usable(c.flavor, c.pods, g.model(), &r.asked)
+	if !known {
+		return nil
+	}
+	if usable != nil || c.beside != nil {
+		out = r.w.fleet.BlocksFor(c.flavor, usable, c.beside, c.need.block.GPUsPerPod)
 	}
 	r.usable[key] = out
 	return out
@@ -86,31 +99,60 @@ type usableKey struct {
 
 func (c *crowd) usableKey() usableKey { return usableKey{c.flavor, c.need.block.GPUsPerPod, c.usable} }
 
-// barred returns a test for the nodes of a flavor that pods may not use which say so of them, since the nodes are as
-// they are; nil where there is none. It finds out about each node once.
-func (a *admitting) barred(flavor string, since int64, says string, pod *corev1.Pod) func(node string) bool {
-	barred, known := a.bars(flavor, pod), a.known[flavor]
+// usable returns the nodes of a flavor that pods may use which say so of them; nil where that is all. It finds out
+// about each node once, as long as that stays as it is. It is not known where so many nodes have been asked about that
+// this would be too much.
+func (a *admitting) usable(flavor, says string, pod *corev1.Pod, asked *int) (nodes map[string]bool, known bool) {
+	barred := a.bars(flavor, pod)
 	if barred == nil {
-		return nil
+		return nil, true
 	}
-	if known == nil || known.since != since {
-		known = &admissions{since, map[string]map[string]bool{}}
+	is := a.admissionOf(flavor, says)
+	if *asked > 0 && *asked+len(is.unknown) > mostNodesAsked {
+		return nil, false
+	}
+	*asked += len(is.unknown)
+	for node := range is.unknown {
+		if a.of(flavor)[node] != nil && !barred(node) {
+			is.usable[node] = true
+		} else {
+			delete(is.usable, node)
+		}
+	}
+	clear(is.unknown)
+	return is.usable, true
+}
+
+// admissionOf returns what is known for pods that say so, instead of what was asked longest ago where there is much.
+func (a *admitting) admissionOf(flavor, says string) *admission {
+	known := a.known[flavor]
+	if known == nil {
+		known = map[string]*admission{}
 		a.known[flavor] = known
 	}
-	of := known.of[says]
-	if of == nil {
-		if len(known.of) >= mostUsable {
-			return barred
+	is := known[says]
+	if is == nil {
+		if len(known) >= mostUsable {
+			delete(known, slices.MinFunc(slices.Collect(maps.Keys(known)), func(x, y string) int {
+				return cmp.Compare(known[x].asked, known[y].asked)
+			}))
 		}
-		of = map[string]bool{}
-		known.of[says] = of
+		is = &admission{usable: map[string]bool{}, unknown: map[string]bool{}}
+		for node := range a.of(flavor) {
+			is.unknown[node] = true
+		}
+		known[says] = is
 	}
-	return func(node string) bool {
-		is, known := of[node]
-		if !known {
-			is = barred(node)
-			of[node] = is
+	a.asked++
+	is.asked = a.asked
+	return is
+}
+
+// changed notes that a node says something else, has come or is gone.
+func (a *admitting) changed(node string) {
+	for _, known := range a.known {
+		for _, is := range known {
+			is.unknown[node] = true
 		}
-		return is
 	}
 }

@@ -133,6 +133,7 @@ func BenchmarkFullPool(b *testing.B) {
 				f.selects = map[string]string{"pool": fmt.Sprint(i % pools)}
 				f.book.Place(f.run(2000+i, 1, nil)[0].UID, f.now)
 			}
+			f.book.KnowNodes()
 			longest, held, n := f.holds(), time.Duration(0), 0
 			for b.Loop() {
 				if woken := f.book.WakeRoom(flavor); woken > 0 {
@@ -144,4 +145,25 @@ func BenchmarkFullPool(b *testing.B) {
 			b.ReportMetric(float64(held.Microseconds())/float64(n), "held-µs/op")
 		})
 	}
+}
+
+// BenchmarkFullPoolWhileNodesChange is what an edit of a node costs beside them: what others say to the pods stands.
+func BenchmarkFullPoolWhileNodesChange(b *testing.B) {
+	f := newFleetOf(b)
+	f.leads = true
+	f.fill(func(int, []*corev1.Pod) {})
+	for i := range 1000 {
+		f.selects = map[string]string{"pool": fmt.Sprint(i % 64)}
+		f.book.Place(f.run(2000+i, 1, nil)[0].UID, f.now)
+	}
+	f.book.KnowNodes()
+	longest, held, n := f.holds(), time.Duration(0), 0
+	for b.Loop() {
+		node := f.node(n, 8)
+		node.Labels["edited"] = fmt.Sprint(n)
+		f.book.SetNode(node)
+		held += longest()
+		n++
+	}
+	b.ReportMetric(float64(held.Microseconds())/float64(n), "held-µs/op")
 }

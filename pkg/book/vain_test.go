@@ -183,6 +183,29 @@ func TestAGroupThatIsMadeAnewBeginsNoNewCount(t *testing.T) {
 	}
 }
 
+// TestAGroupThatIsDeletedWithAllItsPodsHasHeldNothingInVain: all of them had been made, though some had not come to
+// their places yet.
+func TestAGroupThatIsDeletedWithAllItsPodsHasHeldNothingInVain(t *testing.T) {
+	for missing, want := range []int{0, 1} {
+		tell(t, func(w *world) {
+			w.startSlowly()
+			w.Pass(gangDeadline / 2)
+			w.controllers.inOrder = false
+			w.controlled(w.Runs["run00"], 3-missing)
+			if err := w.Reconcile("run00"); err != nil { // they get their ranks
+				t.Error(err)
+			}
+			w.Pass(5 * time.Second)
+			w.DeleteRun("run00")
+			w.rounds(2)
+			w.tellBudget("a")
+			if held := w.Budgets["a"].Status.HeldInVain; len(held) != want {
+				t.Errorf("without %d of its pods it has held places in vain: %+v", missing, held)
+			}
+		})
+	}
+}
+
 // tellBudget has a Budget's status say what the book knows.
 func (w *world) tellBudget(name string) {
 	told := w.Budgets[name].DeepCopy()

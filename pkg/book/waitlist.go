@@ -235,7 +235,7 @@ func (w *waitlist) pardon(g *gang) {
 		g.forget(func(node string) bool { return g.check.skewed[node] })
 		g.check.skewed = nil
 	}
-	before := len(g.check.upTo) + len(g.turnedBy())
+	before := len(g.upTo) + len(g.turnedBy())
 	g.forget(func(node string) bool { return all || w.left[node].since(g) })
 	if all {
 		g.check.reaches = nil
@@ -243,7 +243,7 @@ func (w *waitlist) pardon(g *gang) {
 	if all || elsewhere {
 		g.check.inVain = false
 	}
-	if all || len(g.check.upTo)+len(g.turnedBy()) < before {
+	if all || len(g.upTo)+len(g.turnedBy()) < before {
 		g.check.fails = 0
 	}
 	g.readmit(func(_, why string) bool { return w.args.GPUResource.NamedIn(why) })
@@ -390,7 +390,7 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	if c.until.IsZero() || !changed && now.Before(c.until) {
 		return
 	}
-	c.shunned, c.mostCut, c.reaches, c.rests, c.until = nil, nil, nil, false, time.Time{}
+	c.cuts, c.reaches, c.rests, c.until = turnings{}, nil, false, time.Time{}
 	if changed {
 		c.tries = 0
 	}

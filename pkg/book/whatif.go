@@ -58,7 +58,7 @@ func (q *trials) tryOut(run *rqv1.Run, now time.Time) ([]plan.Assignment, *gang,
 
 // newcomer returns the gang of a Run that has just been submitted.
 func (q *trials) newcomer(run *rqv1.Run, now time.Time) *gang {
-	g := &gang{run: run, excluded: map[string]string{}, prospect: prospect{since: now},
+	g := &gang{run: run, turnings: turnings{excluded: map[string]string{}}, prospect: prospect{since: now},
 		notice: q.starts.args.NoticePeriod.Duration}
 	g.shapedFor.fleet = q.fleet.Whole(run.Spec.Resources.GPUType)
 	g.full, g.shape = plan.DemandOf(&run.Spec, q.nodes.podGPUs(podOf(run)), g.shapedFor.fleet, q.nodes.payers(now))

@@ -251,7 +251,7 @@ func (x *starter) goes(g *gang) bool {
 // to end for pods that may not come.
 func (x *starter) fitsElsewhere(g *gang, pod *corev1.Pod, move *wholeMove, fork *plan.Fork,
 	now time.Time) ([]plan.Assignment, bool) {
-	rejected, claim := x.nodes.rejected(g, pod), g.claim(move.kept)
+	rejected, claim := x.nodes.rejectedAll(g, pod), g.claim(move.kept)
 	plans := func() ([]plan.Assignment, *plan.Refusal) {
 		return x.placeAside(g, g.demand, claim, move.ranks, rejected, now)
 	}

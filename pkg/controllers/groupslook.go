@@ -219,7 +219,7 @@ func (g *groups) serve(ctx context.Context, run *rqv1.Run, v *view) (time.Durati
 	v.wants = slices.ContainsFunc(v.waiting, g.asksForGPUs)
 	soon := g.tellRest(run, v, resized)
 	if soon == 0 { // else one is about to be told why it waits now
-		soon, err = g.retract(ctx, v.waiting, false)
+		soon, err = g.retract(ctx, v.waiting, run, false)
 	}
 	after := lifecycle.Soonest(g.feed(run, v), soon) // they may be bound from now on
 	maps.Copy(who, v.mayNotGrow)
@@ -332,7 +332,7 @@ func (g *groups) derive(ctx context.Context, o *group.Observed, waiting []*corev
 	}
 	g.decide(waiting, book.Stranger{})
 	if d.Spec != nil {
-		return g.retract(ctx, waiting, false) // the Run's own event looks again
+		return g.retract(ctx, waiting, nil, false) // the Run's own event looks again
 	}
 	return g.rest(groupRest), g.report(ctx, o, nil, d.Waits)
 }

@@ -77,13 +77,11 @@ func (g *groups) tellRefused(ctx context.Context, key group.Key) (time.Duration,
 	words, after := lifecycle.TurnedAway(slices.DeleteFunc(waiting, gated), func(pod *corev1.Pod) (reason, why string) {
 		return g.book.RefusedFor(pod.UID)
 	}, g.clock.Now())
-	err = g.tell(ctx, words)
-	for _, w := range words {
-		if err == nil {
-			g.events.Eventf(w.Pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", w.Message)
-		}
+	taken, again, err := g.tell(ctx, words)
+	for _, w := range taken {
+		g.events.Eventf(w.Pod, nil, corev1.EventTypeWarning, "FailedScheduling", "Scheduling", "%s", w.Message)
 	}
-	return after, err
+	return lifecycle.Soonest(after, again), err
 }
 
 // tellAll tells all pods of a group that wait why no Run stands for it, the first with an event, unless they wait for
@@ -98,10 +96,11 @@ func (g *groups) tellAll(ctx context.Context, waiting []*corev1.Pod, why string,
 	g.refuse(reason, why, waiting[first])
 	g.decide(rest, book.Stranger{})
 	if waits {
-		return g.retract(ctx, rest, true)
+		return g.retract(ctx, rest, nil, true)
 	}
 	words, after := lifecycle.NotServed(slices.DeleteFunc(rest, gated), why, g.clock.Now())
-	return after, g.tell(ctx, words)
+	_, again, err := g.tell(ctx, words)
+	return lifecycle.Soonest(after, again), err
 }
 
 // firstTold returns which of the pods that wait is told why with an event: the first with GPUs, of those that wait for
@@ -115,16 +114,25 @@ func (g *groups) firstTold(waiting []*corev1.Pod) int {
 }
 
 // retract has pods with GPUs that are held back say that they wait for their group to start, where they say what was
-// wrong and is not any more, or of a Run that is gone for long: nobody else would. It returns when there is more to
-// tell; 0 for never.
-func (g *groups) retract(ctx context.Context, held []*corev1.Pod, goneForLong bool) (time.Duration, error) {
+// wrong and is not any more, of their Run, if they have one, or of one that is gone for long: nobody else would. It
+// returns when there is more to tell; 0 for never.
+func (g *groups) retract(ctx context.Context, held []*corev1.Pod, run *rqv1.Run, goneForLong bool) (time.Duration,
+	error) {
 	held = slices.DeleteFunc(slices.Clone(held), func(pod *corev1.Pod) bool { return !g.asksForGPUs(pod) })
-	words, after := lifecycle.NotItsTurn(held, goneForLong, g.clock.Now())
-	return after, g.tell(ctx, words)
+	words, after := lifecycle.NotItsTurn(held, run, goneForLong, g.clock.Now())
+	_, again, err := g.tell(ctx, words)
+	return lifecycle.Soonest(after, again), err
 }
 
-func (g *groups) tell(ctx context.Context, words []lifecycle.Word) error {
-	return podWriter{kube: g.kube, clock: g.clock}.TellPods(ctx, words)
+// tell tells pods something, and returns what has been taken, and when to look again at those that were not as they
+// were read: no event of a pod that waits has its group be looked at. It is 0 for never.
+func (g *groups) tell(ctx context.Context, words []lifecycle.Word) (taken []lifecycle.Word, again time.Duration,
+	err error) {
+	taken, stale, err := podWriter{kube: g.kube, clock: g.clock}.tellEach(ctx, words)
+	if stale {
+		again = lifecycle.ReasonRest
+	}
+	return taken, again, err
 }
 
 // misfits returns those pods that wait which fit into the Run that stands for the group, and why the others do not. A

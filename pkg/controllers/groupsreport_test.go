@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	core "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -234,5 +235,35 @@ func TestAGroupSaysHowItStandsThoughItsPodsCannot(t *testing.T) {
 	}
 	if got := api.condition(); !strings.Contains(got, rqv1.AnnotationOwner) {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// TestWhoTakesWhatItIsTold has an event, whoever else of its group does not, and who does not is looked at again.
+func TestWhoTakesWhatItIsTold(t *testing.T) {
+	g := newGrouped(t)
+	g.named("")
+	fails := map[string]error{"b": apierrors.NewConflict(corev1.Resource("pods"), "b", errors.New("it has been modified")),
+		"c": errors.New("out of order")}
+	g.kube.PrependReactor("patch", "pods", func(a core.Action) (bool, runtime.Object, error) {
+		err := fails[a.(core.PatchAction).GetName()]
+		return err != nil, nil, err
+	})
+	recorder := events.NewFakeRecorder(10)
+	g.groups.events = recorder
+	for _, name := range []string{"a", "b", "c"} {
+		g.comes(inGroup(name, ""), "")
+	}
+	key := group.Of(inGroup("a", "")).Key
+	pods, _, err := g.groups.podsOf(key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.groups.refuse(lifecycle.ReasonNotServed, "nobody is named who pays", pods...)
+	again, err := g.groups.tellRefused(t.Context(), key)
+	if !errors.Is(err, fails["c"]) || again == 0 {
+		t.Errorf("they are looked at again after %s: %v", again, err)
+	}
+	if n := len(recorder.Events); n != 1 {
+		t.Errorf("there are %d events, want that of the one that has been told", n)
 	}
 }

@@ -158,19 +158,35 @@ func (p podWriter) tell(ctx context.Context, d *lifecycle.Deletion) error {
 // TellPods tells pods of others why they wait. One that does not take it, or that is gone, waits all the same; one that
 // has been bound meanwhile does not.
 func (p podWriter) TellPods(ctx context.Context, words []lifecycle.Word) error {
-	return inParallel(len(words), func(i int) error {
+	_, _, err := p.tellEach(ctx, words)
+	return err
+}
+
+// tellEach is TellPods, and returns what has been taken, and whether a pod was not as it had been read any more.
+func (p podWriter) tellEach(ctx context.Context, words []lifecycle.Word) (taken []lifecycle.Word, stale bool,
+	err error) {
+	took, changed := make([]bool, len(words)), make([]bool, len(words))
+	err = inParallel(len(words), func(i int) error {
 		w, now := &words[i], metav1.NewTime(p.clock.Now())
 		of := metav1.Preconditions{UID: &w.Pod.UID, ResourceVersion: &w.Pod.ResourceVersion}
 		err := p.condition(ctx, w.Pod, of, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
 			Reason: w.Reason, Message: w.Message, LastProbeTime: now, LastTransitionTime: now}, "")
-		return ignore(err, reconcile.Refused)
+		took[i], changed[i] = err == nil, apierrors.IsConflict(err)
+		return ignore(err, reconcile.Refused, apierrors.IsNotFound, apierrors.IsConflict)
 	})
+	for i := range words {
+		if took[i] {
+			taken = append(taken, words[i])
+		}
+	}
+	return taken, slices.Contains(changed, true), err
 }
 
 func (p podWriter) disrupt(ctx context.Context, pod *corev1.Pod, reason, message string, phase corev1.PodPhase) error {
-	return p.condition(ctx, pod, metav1.Preconditions{UID: &pod.UID}, corev1.PodCondition{
+	err := p.condition(ctx, pod, metav1.Preconditions{UID: &pod.UID}, corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason, Message: message,
 		LastTransitionTime: metav1.NewTime(p.clock.Now())}, phase)
+	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
 // condition gives a pod of some metadata a condition and, unless it is empty, a phase.
@@ -186,5 +202,5 @@ func (p podWriter) condition(ctx context.Context, pod *corev1.Pod, of metav1.Pre
 	}
 	pods, how := p.kube.CoreV1().Pods(pod.Namespace), types.StrategicMergePatchType
 	_, err = pods.Patch(ctx, pod.Name, how, patch, metav1.PatchOptions{}, "status")
-	return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	return err
 }

@@ -26,11 +26,11 @@ const (
 )
 
 // How much is said, since each word is a write: wordRest is how long a pod is told nothing new for the same reason, as
-// the numbers in it move, reasonRest for any reason, and mostWords how many pods of a group are told something each
+// the numbers in it move, ReasonRest for any reason, and mostWords how many pods of a group are told something each
 // second.
 const (
 	wordRest   = time.Minute
-	reasonRest = 10 * time.Second
+	ReasonRest = 10 * time.Second
 	mostWords  = 100
 )
 
@@ -53,7 +53,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
-		if f.Shape == nil && !r.LacksMoney() && !toldByUs(scheduledOf(pod)) {
+		if f.Shape == nil && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
 			continue
 		}
 		t.tell(pod, reason, r.Message, wordRest)
@@ -64,6 +64,11 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 // toldByUs reports whether what a pod says is what no cycle tells.
 func toldByUs(is corev1.PodCondition) bool {
 	return is.Reason == ReasonNotFunded || is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn
+}
+
+// saidByUs reports whether no cycle has said why a pod waits: none takes it back either.
+func saidByUs(is corev1.PodCondition) bool {
+	return toldByUs(is) || is.Reason == corev1.PodReasonUnschedulable && !byCycle(is)
 }
 
 // byCycle reports whether a scheduling cycle has said why a pod has no node: it says no time of it.
@@ -97,7 +102,7 @@ func (t *teller) tell(pod *corev1.Pod, reason, message string, rest time.Duratio
 		return
 	}
 	if is.Reason != reason {
-		rest = reasonRest
+		rest = ReasonRest
 	}
 	switch rest = is.LastProbeTime.Add(rest).Sub(t.now); {
 	case rest > 0:
@@ -128,7 +133,7 @@ func TurnedAway(pods []*corev1.Pod, by func(*corev1.Pod) (reason, why string), n
 	for _, pod := range pods {
 		reason, why := by(pod)
 		if why != "" {
-			t.tell(pod, reason, why, reasonRest)
+			t.tell(pod, reason, why, wordRest)
 		}
 	}
 	return t.words, t.after
@@ -136,15 +141,15 @@ func TurnedAway(pods []*corev1.Pod, by func(*corev1.Pod) (reason, why string), n
 
 // NotItsTurn returns what pods are told that are held back until their group starts, with which nothing is wrong: what
 // a scheduling cycle or NotServed told them before is over, and when to ask again. What was said for the group's Run
-// stands until that is refused for another reason, or is gone for long: a group that is read anew with one pod more
-// would have all of its pods come and go for autoscalers.
-func NotItsTurn(pods []*corev1.Pod, goneForLong bool, now time.Time) ([]Word, time.Duration) {
-	t := newTeller(pods, now)
+// stands until that waits for something else, or is gone for long: a group that is read anew with one pod more would
+// have all of its pods come and go for autoscalers. Run is nil where there is none.
+func NotItsTurn(pods []*corev1.Pod, run *rqv1.Run, goneForLong bool, now time.Time) ([]Word, time.Duration) {
+	t, lacks := newTeller(pods, now), lacksFor(run)
 	for _, pod := range pods {
 		is := scheduledOf(pod)
-		over := is.Reason == ReasonNotServed || is.Reason == ReasonNotItsTurn ||
-			is.Reason == ReasonNotFunded && goneForLong ||
-			is.Reason == corev1.PodReasonUnschedulable && (goneForLong || byCycle(is))
+		stands := is.Reason == ReasonNotFunded || is.Reason == corev1.PodReasonUnschedulable && !byCycle(is)
+		ours := toldByUs(is) || is.Reason == corev1.PodReasonUnschedulable
+		over := ours && (!stands || goneForLong || lacks != "" && lacks != is.Reason)
 		if is.Status == corev1.ConditionFalse && over {
 			t.tell(pod, ReasonNotItsTurn, "waiting for the pod's group to start", wordRest)
 		}
@@ -158,6 +163,19 @@ func WaitsFor(run *rqv1.Run) string {
 		return reasonFor(&plan.Refusal{Reason: plan.Reason(r.Reason)})
 	}
 	return ReasonNotItsTurn
+}
+
+// lacksFor returns the reason for what a Run lacks now; empty where there is none, or that is not known of it yet.
+func lacksFor(run *rqv1.Run) string {
+	switch {
+	case run == nil:
+		return ""
+	case run.Status.Phase == rqv1.RunRunning:
+		return GrowsFor(run)
+	case run.Status.Refusal != nil:
+		return WaitsFor(run)
+	}
+	return ""
 }
 
 // GrowsFor is WaitsFor for what a Run that runs lacks to become wider.

@@ -101,3 +101,76 @@ func TestALargeGroupIsToldAtAPace(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsToldForARunIsTakenBack once the Run waits for something else, and not while it is not known for what: no
+// autoscaler is to add nodes for pods of a Run that lacks money.
+func TestWhatIsToldForARunIsTakenBack(t *testing.T) {
+	const room, money = corev1.PodReasonUnschedulable, ReasonNotFunded
+	pending := func(reason plan.Reason) *rqv1.Run {
+		run := &rqv1.Run{Status: rqv1.RunStatus{Phase: rqv1.RunPending}}
+		if reason != "" {
+			run.Status.Refusal = &rqv1.RunRefusal{Reason: string(reason)}
+		}
+		return run
+	}
+	running := func(lacks rqv1.WidthLacks) *rqv1.Run {
+		return &rqv1.Run{Status: rqv1.RunStatus{Phase: rqv1.RunRunning, Width: &rqv1.RunWidth{Lacks: lacks}}}
+	}
+	for name, c := range map[string]struct {
+		run     *rqv1.Run
+		is      string
+		byCycle bool
+		over    bool
+	}{
+		"the Run lacks money by now":            {run: pending(plan.InsufficientBudget), is: room, over: true},
+		"the Run waits for room":                {run: pending(plan.InsufficientGPUs), is: room},
+		"the Run waits for room by now":         {run: pending(plan.InsufficientGPUs), is: money, over: true},
+		"the Run is new":                        {run: pending(""), is: room},
+		"the Run is being made anew":            {is: room},
+		"a cycle has said so":                   {is: room, byCycle: true, over: true},
+		"the Run that runs lacks room":          {run: running(rqv1.LacksGPUs), is: room},
+		"the Run that runs lacks money by now":  {run: running(rqv1.LacksMoney), is: room, over: true},
+		"the Run that runs lacks nothing to it": {run: running(""), is: room, over: true},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled,
+			Status: corev1.ConditionFalse, Reason: c.is, LastProbeTime: metav1.NewTime(noon)}}}}
+		if c.byCycle {
+			pod.Status.Conditions[0].LastProbeTime = metav1.Time{}
+		}
+		words, _ := NotItsTurn([]*corev1.Pod{pod}, c.run, false, noon.Add(time.Hour))
+		if (len(words) > 0) != c.over {
+			t.Errorf("%s: it is told %v", name, words)
+		}
+	}
+}
+
+// TestWhoIsTurnedAwayIsToldAtAPace: what moves in a sentence is told a minute later, and another reason after ten
+// seconds.
+func TestWhoIsTurnedAwayIsToldAtAPace(t *testing.T) {
+	pod := &corev1.Pod{}
+	for _, step := range []struct {
+		after       time.Duration
+		reason, why string
+		told        bool
+		again       time.Duration
+	}{
+		{0, ReasonNotItsTurn, "short by 8", true, 0},
+		{10 * time.Second, ReasonNotItsTurn, "short by 4", false, 50 * time.Second},
+		{time.Minute, ReasonNotItsTurn, "short by 4", true, 0},
+		{65 * time.Second, ReasonNotFunded, "nobody pays", false, 5 * time.Second},
+		{70 * time.Second, ReasonNotFunded, "nobody pays", true, 0},
+		{80 * time.Second, ReasonNotFunded, "nobody pays", false, 0},
+	} {
+		now := noon.Add(step.after)
+		words, again := TurnedAway([]*corev1.Pod{pod}, func(*corev1.Pod) (reason, why string) {
+			return step.reason, step.why
+		}, now)
+		if told := len(words) > 0; told != step.told || again != step.again {
+			t.Errorf("after %s it is told %q: %v, and looked at again in %s", step.after, step.why, told, again)
+		}
+		if step.told {
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+				Reason: step.reason, Message: step.why, LastProbeTime: metav1.NewTime(now)}}
+		}
+	}
+}

@@ -19,6 +19,8 @@ type Missing struct {
 	Domain string
 	// Beside are the nodes that active pods of the group are on already; for a spare.
 	Beside []string
+	// Kind is what it is, where pods of the gang differ; nil where they do not.
+	Kind *Kind
 }
 
 // Assignment is where a pod goes and who pays for it.
@@ -90,7 +92,8 @@ type Attempt struct {
 	free    func() *budget.Cover             // with nothing owed to others
 	instead func(missing []Missing) *Attempt // with other pods missing; nil unless both ranks and spares are
 	request topology.Request
-	wanted  int // GPUs
+	wanted  int      // GPUs
+	several *several // where the pods are of several kinds; else nil
 }
 
 // Prepare asks who pays for the missing pods of a gang.
@@ -106,6 +109,10 @@ func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing
 func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, missing []Missing,
 	excluded func(node string) bool, now time.Time) *Attempt {
 	missing = byGroup(d, missing)
+	kinds := byKind(missing)
+	if len(kinds) == 1 {
+		d.Beside, excluded = kinds[0].Beside, either(excluded, kinds[0].Barred)
+	}
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
 	without := ask
 	for i, m := range missing {
@@ -129,6 +136,10 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	}
 	if lasts := claim.lasts(now); lasts > 0 {
 		a.request.Until = now.Add(lasts)
+	}
+	if len(kinds) > 1 {
+		a.request.Beside = nil
+		a.several = &several{accounts, d, claim, missing, kinds, excluded, now}
 	}
 	return a
 }
@@ -204,6 +215,9 @@ func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 // Short packs the gang and returns what keeps it from fitting; nil when it fits.
 func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
 	_, short := fleet.Pack(a.request)
+	if short == nil && a.several != nil {
+		return a.several.on(fleet, a.request.Within, vainlyAsked).short()
+	}
 	return short
 }
 
@@ -213,6 +227,10 @@ func (a *Attempt) Fits(fleet *topology.Fleet) bool {
 		return false
 	}
 	placement, fits := fleet.Place(a.request)
+	if fits && a.several != nil { // as many that are alike have a place
+		_, refusal := a.several.on(fleet, a.request.Within, vainlyAsked).place()
+		return refusal == nil
+	}
 	return fits && a.assign(placement) != nil
 }
 
@@ -222,6 +240,9 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 		return nil, refusal
 	}
 	placement, short := fleet.Pack(a.request)
+	if a.several != nil {
+		return a.several.on(fleet, a.request.Within, vainDomains).placeOr(short)
+	}
 	if short != nil {
 		if short.Kind == topology.Unpayable {
 			return nil, a.roomElsewhere(fleet, short.PlaceableGPUs)

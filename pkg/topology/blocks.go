@@ -35,40 +35,52 @@ func (f *Fleet) Blocks(flavor string) *Blocks {
 	return out
 }
 
-// BlocksFor returns of that what pods of some GPUs may use that are barred from some nodes, if any, and ask for more
-// than GPUs, if they do.
-func (f *Fleet) BlocksFor(flavor string, barred func(node string) bool, beside *Amounts, gpusPerPod int) *Blocks {
+// BlocksFor returns of that what pods of some GPUs may use that may be on some nodes alone, if any are given, and ask
+// for more than GPUs, if they do. It goes through those nodes, or through those that have GPUs free, whichever are
+// fewer.
+func (f *Fleet) BlocksFor(flavor string, usable map[string]bool, beside *Amounts, gpusPerPod int) *Blocks {
 	s, out := f.flavors[flavor], &Blocks{}
 	if s == nil {
 		return out
 	}
-	asks := f.numbered(beside)
-	for _, b := range s.domains {
-		var nodes []int
-		for n, free := range b.having(gpusPerPod) {
-			if barred != nil && barred(n.Name) {
-				continue
-			}
-			if pods := f.roomBeside(n, asks, free/gpusPerPod); pods > 0 {
-				nodes = tally(nodes, pods*gpusPerPod, 1)
-				out.free += pods * gpusPerPod
+	asks, in := f.numbered(beside), map[*fabricDomain][]int{}
+	count := func(b *fabricDomain, n *node) {
+		if pods := f.roomBeside(n, asks, n.free()/gpusPerPod); pods > 0 {
+			in[b] = tally(in[b], pods*gpusPerPod, 1)
+			out.free += pods * gpusPerPod
+		}
+	}
+	if usable != nil && len(usable) < s.free/gpusPerPod {
+		for name := range usable {
+			if n := f.nodes[name]; n != nil && n.pool != nil && n.domain.of == s {
+				count(n.domain, n)
 			}
 		}
-		if len(nodes) > 0 {
-			out.domains = append(out.domains, nodes)
+	} else {
+		for _, b := range s.domains {
+			for n := range b.having(gpusPerPod) {
+				if usable == nil || usable[n.Name] {
+					count(b, n)
+				}
+			}
+		}
+	}
+	for _, b := range s.domains {
+		if len(in[b]) > 0 {
+			out.domains = append(out.domains, in[b])
 		}
 	}
 	return out
 }
 
-// having goes through the schedulable nodes of a domain that have so many GPUs free, and tells how many they have.
-func (b *fabricDomain) having(gpus int) iter.Seq2[*node, int] {
-	return func(yield func(*node, int) bool) {
+// having goes through the schedulable nodes of a domain that have so many GPUs free.
+func (b *fabricDomain) having(gpus int) iter.Seq[*node] {
+	return func(yield func(*node) bool) {
 		for _, p := range b.pools {
 			for _, list := range [...]freeList{p.used, p.empty} {
 				for free := gpus; free < len(list); free++ {
 					for _, n := range list[free] {
-						if !yield(n, free) {
+						if !yield(n) {
 							return
 						}
 					}

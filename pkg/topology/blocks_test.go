@@ -87,7 +87,7 @@ func TestBlocksHoldWhatIsPacked(t *testing.T) {
 	})
 }
 
-// TestBlocksForWhoMayNotUseAll: what pods are barred from, and what has too little beside GPUs, is no room for them.
+// TestBlocksForWhoMayNotUseAll: what pods may not use, and what has too little beside GPUs, is no room for them.
 func TestBlocksForWhoMayNotUseAll(t *testing.T) {
 	f := NewFleet([]string{"fabric.domain"}, "fabric.domain")
 	for i, name := range []string{"n0", "n1", "n2"} {
@@ -95,22 +95,31 @@ func TestBlocksForWhoMayNotUseAll(t *testing.T) {
 			Beside: NewAmounts(map[string]int64{"cpu": int64(4 + 4*i)})})
 	}
 	f.Take("n1", 5)
-	not := func(name string) func(string) bool { return func(node string) bool { return node == name } }
+	on := func(names ...string) map[string]bool {
+		usable := map[string]bool{}
+		for _, name := range names {
+			usable[name] = true
+		}
+		return usable
+	}
 	cpus := NewAmounts(map[string]int64{"cpu": 2})
 	for what, c := range map[string]struct {
-		barred func(string) bool
+		usable map[string]bool
 		beside *Amounts
 		gpus   int
 		want   int
 	}{
 		"all":                      {nil, nil, 1, 19},
-		"but for one":              {not("n0"), nil, 1, 11},
+		"but for one":              {on("n1", "n2"), nil, 1, 11},
+		"on one":                   {on("n1"), nil, 1, 3},
+		"on one that is too full":  {on("n1"), nil, 4, 0},
+		"on none that there is":    {on("other"), nil, 1, 0},
 		"in pods, pieces are left": {nil, nil, 2, 18},
-		"of large pods":            {not("n2"), nil, 8, 8},
+		"of large pods":            {on("n0", "n1"), nil, 8, 8},
 		"with too few CPUs":        {nil, cpus, 1, 11},
-		"both":                     {not("n2"), cpus, 1, 5},
+		"both":                     {on("n0", "n1"), cpus, 1, 5},
 	} {
-		if got := f.BlocksFor("H100", c.barred, c.beside, c.gpus).Free(); got != c.want {
+		if got := f.BlocksFor("H100", c.usable, c.beside, c.gpus).Free(); got != c.want {
 			t.Errorf("%s: %d GPUs, not %d", what, got, c.want)
 		}
 	}

@@ -1,0 +1,118 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
+)
+
+// TestKindsOfPodsLeaveOneAnotherTheirNodes: pods of several kinds, each of which fills a node, have places wherever
+// each could have one of its own.
+func TestKindsOfPodsLeaveOneAnotherTheirNodes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, a := fleet(), accounts(west(16), east(16))
+		nodes := []string{"a1", "a2", "b1", "b2"}
+		for _, node := range nodes {
+			if rapid.Bool().Draw(t, node+" is full") {
+				f.Take(node, 8)
+			}
+		}
+		var kinds []*Kind
+		for i := range rapid.IntRange(2, 3).Draw(t, "kinds") {
+			kinds = append(kinds, kindOn(t, f, fmt.Sprint("kind", i), nodes))
+		}
+		d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1,
+			PodsPerGroup: rapid.IntRange(2, 4).Draw(t, "pods")}
+		missing := all(d)
+		for i := range missing {
+			missing[i].Kind = rapid.SampledFrom(kinds).Draw(t, "kind")
+		}
+		want := eachHasOne(missing, func(k *Kind, node string) bool { return f.Free(node) == 8 && !k.Barred(node) }, nodes)
+		if got := Prepare(a, d, Claim{Run: "r"}, missing, nil, noon).Fits(f); got != want {
+			t.Fatalf("they have places: %v, want %v", got, want)
+		}
+	})
+}
+
+// eachHasOne reports whether each pod can have a node of its own, by trying all ways.
+func eachHasOne(missing []Missing, may func(*Kind, string) bool, nodes []string) bool {
+	if len(missing) == 0 {
+		return true
+	}
+	for i, node := range nodes {
+		if may(missing[0].Kind, node) && eachHasOne(missing[1:], may, slices.Delete(slices.Clone(nodes), i, i+1)) {
+			return true
+		}
+	}
+	return false
+}
+
+// kindOn draws a kind of pods and which of some nodes they may use.
+func kindOn(t *rapid.T, f *topology.Fleet, name string, nodes []string) *Kind {
+	k, barred := &Kind{Pod: name, Domains: map[string]bool{}}, map[string]bool{}
+	for _, node := range nodes {
+		if barred[node] = rapid.Bool().Draw(t, name+" may not use "+node); !barred[node] {
+			k.Nodes = append(k.Nodes, node)
+			k.Domains[f.DomainOf(node)] = true
+		}
+	}
+	k.Barred = func(node string) bool { return barred[node] }
+	return k
+}
+
+// TestKindsOfPodsHaveNodesThatTheyMayUse: whatever nodes each kind of a gang's pods may not use, all have places where
+// they may be, paid for and with nobody beside them on the same GPUs, or it is said how many GPUs are short. Nothing is
+// held for having been tried.
+func TestKindsOfPodsHaveNodesThatTheyMayUse(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f, a := fleet(), accounts(west(rapid.Int32Range(8, 16).Draw(t, "west")), east(16))
+		d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: rapid.SampledFrom([]int{4, 8}).Draw(t, "GPUs"),
+			Groups: rapid.IntRange(1, 2).Draw(t, "groups"), PodsPerGroup: rapid.IntRange(1, 2).Draw(t, "pods"),
+			Confined: rapid.Bool().Draw(t, "confined")}
+		var kinds []*Kind
+		for i := range 2 {
+			kinds = append(kinds, kindOn(t, f, fmt.Sprint("pod", i), []string{"a1", "a2", "b1", "b2"}))
+		}
+		missing := all(d)
+		for i := range missing {
+			missing[i].Kind = kinds[rapid.IntRange(0, 1).Draw(t, "kind")]
+		}
+		attempt := Prepare(a, d, Claim{Run: "r"}, missing, nil, noon)
+		places, refusal := attempt.Place(f)
+		if fits := attempt.Fits(f); fits != (refusal == nil) {
+			t.Fatalf("it fits: %v, but is refused for %v", fits, refusal)
+		}
+		if refusal != nil && refusal.Message == "" {
+			t.Fatal("it is not said why it has no place")
+		}
+		if short := attempt.Short(f); refusal == nil && short != nil || short != nil && short.ShortGPUs <= 0 &&
+			short.UnitGPUs == 0 {
+			t.Fatalf("it is short of %+v, and refused for %v", short, refusal)
+		}
+		held, at := map[string]int{}, map[int]string{}
+		for _, p := range places {
+			held[p.Node] += d.GPUsPerPod
+			at[p.Index] = p.Node
+		}
+		for _, m := range missing {
+			if node := at[m.Index]; refusal == nil && (node == "" || m.Kind.Barred(node)) {
+				t.Fatalf("pod %d is on %q", m.Index, node)
+			}
+		}
+		for _, node := range []string{"a1", "a2", "b1", "b2"} {
+			if held[node] > 8 || f.Held(node) != 0 {
+				t.Fatalf("%s has %d GPUs planned and %d held", node, held[node], f.Held(node))
+			}
+		}
+		for _, name := range []string{"west", "east"} {
+			if used := a.Used(budget.Key{Budget: "b", Envelope: name}); used != 0 {
+				t.Fatalf("%s pays for %d GPUs", name, used)
+			}
+		}
+	})
+}
