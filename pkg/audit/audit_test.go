@@ -79,6 +79,8 @@ func TestBroken(t *testing.T) {
 		}, "I2", audit.Violation, "has 2 open GPU leases instead of one"},
 		"Lease without a pod": {func(w *audit.World) { w.Pods = append(w.Pods[:3:3], w.Pods[4:]...) },
 			"I2", audit.Violation, "is open and holds 4 GPUs of node n2, and there is no such pod"},
+		"Lease whose pod was deleted by force long ago": {func(w *audit.World) { outlives(w, noon.Add(-2*time.Minute)) },
+			"I2", audit.Violation, "is open and holds 4 GPUs of node n2, and there is no such pod"},
 		"Lease of a pod that ended": {func(w *audit.World) { w.Pods[3].Status.Phase = corev1.PodFailed },
 			"I2", audit.Violation, "is open and holds 4 GPUs of node n2, and its pod has failed"},
 		"Lease of a rank that died long ago": {func(w *audit.World) {
@@ -205,6 +207,16 @@ func lateAndReady(w *audit.World, since time.Time) {
 	}
 }
 
+// outlives has a pod be gone whose containers end by an instant, as its Lease says.
+func outlives(w *audit.World, by time.Time) {
+	for _, lease := range w.Leases {
+		if lease.PodUID() == w.Pods[3].UID {
+			lease.Status.EndsBy = &metav1.MicroTime{Time: by}
+		}
+	}
+	w.Pods = append(w.Pods[:3:3], w.Pods[4:]...)
+}
+
 // TestUnderWay changes a sound world in ways that are as they may be, for a while or for long.
 func TestUnderWay(t *testing.T) {
 	now := metav1.NewTime(noon)
@@ -221,6 +233,7 @@ func TestUnderWay(t *testing.T) {
 				p.DeletionTimestamp = &now
 			}
 		},
+		"a pod that was deleted by force": func(w *audit.World) { outlives(w, noon.Add(time.Minute)) },
 		"a rank that is being replaced": func(w *audit.World) {
 			w.Runs[0].Spec.Resources.TotalGPUs = 24
 			w.Pods = append(w.Pods, pod(w.Runs[0], rank.Part{Index: 2}, "", 8))

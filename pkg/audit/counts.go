@@ -66,7 +66,9 @@ func (s *sight) missing(run *rqv1.Run) int {
 		wide = int(max(run.Status.Width.Granted, run.Status.Width.Growing))
 	}
 	for _, lease := range s.runLeases[run.UID] {
-		wide -= int(lease.GPUs())
+		if !s.outlived(lease) { // its rank may be elsewhere by now
+			wide -= int(lease.GPUs())
+		}
 	}
 	return max(0, wide+sparesOf(run, wide))
 }

@@ -68,7 +68,7 @@ func (s *sight) compare(pod *corev1.Pod, lease *rqv1.Lease) {
 	}
 }
 
-// leases finds open Leases whose pods hold nothing, or are not there (I2).
+// leases finds open Leases whose pods hold nothing, or are not there (I2). One says until when it may be without.
 func (s *sight) leases() {
 	for _, lease := range s.Leases {
 		if lease.Status.Closed {
@@ -76,6 +76,7 @@ func (s *sight) leases() {
 		}
 		pod := s.podsBy[lease.PodUID()]
 		switch {
+		case pod == nil && s.outlived(lease):
 		case pod == nil:
 			s.find("I2", "", leaseObjects([]*rqv1.Lease{lease}),
 				"GPU lease %s is open and holds %d GPUs of node %s, and there is no such pod",
@@ -91,6 +92,12 @@ func (s *sight) leases() {
 				lease.Node())
 		}
 	}
+}
+
+// outlived reports whether containers of a Lease's pod may run although the pod is gone, or have just ended.
+func (s *sight) outlived(lease *rqv1.Lease) bool {
+	by := lease.Status.EndsBy
+	return by != nil && s.podsBy[lease.PodUID()] == nil && s.At.Sub(by.Time) <= late
 }
 
 // pauses reports whether a pod is of a rank that has died and is started again once its pause is over (R34): it

@@ -33,7 +33,8 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		Told: map[types.UID]rqv1.ClosureReason{}, Owed: map[string]int{},
 		Commitments: map[types.UID]string{}, Awaited: map[types.UID]bool{}, Unseated: map[types.UID]bool{},
 		Broken: map[types.UID]bool{}, Former: map[types.UID]bool{}, Completed: map[int]bool{}, Forgone: map[int]types.UID{},
-		Left: map[types.UID]*corev1.Pod{}, Moves: map[types.UID]bool{}}
+		Left: map[types.UID]*corev1.Pod{}, Here: map[types.UID]bool{}, Vanished: map[types.UID]Vanished{},
+		Moves: map[types.UID]bool{}}
 	var g *gang
 	if o.Run != nil && o.Run.DeletionTimestamp == nil { // else the book has forgotten it
 		g = b.roster.gangs[o.Run.UID]
@@ -82,6 +83,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 			l.Owed[name] = over
 		}
 	}
+	b.views.lookAtGone(&l, o)
 	for _, r := range o.Reservations {
 		if !r.Ended() {
 			l.Commitments[r.UID] = b.agenda.commitment(r.UID)

@@ -237,6 +237,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 				w.DeletePod(uid)
 			}
 		},
+		"vanish": w.vanishAny,
 		"delete run": func(t *rapid.T) {
 			if name, ok := pick(t, "run", slices.Sorted(maps.Keys(w.Runs))); ok {
 				w.DeleteRun(name)

@@ -131,7 +131,11 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		}
 		return nil
 	}
-	if b.seats.leases[name] != nil || b.accounts.IsPast(name.String(), charge.Payer) {
+	if b.seats.leases[name] != nil {
+		b.seats.outlives(l)
+		return nil
+	}
+	if b.accounts.IsPast(name.String(), charge.Payer) {
 		return nil
 	}
 	if l.Spec.Repaid != nil {
@@ -162,6 +166,7 @@ func (b *Book) SetLease(l *rqv1.Lease) []string {
 		b.seats.giveAside(m.gang, m.part.Index)
 		delete(m.gang.kept, m.part.Index) // it is paid for
 	}
+	b.seats.outlives(l)
 	return nil
 }
 

@@ -182,11 +182,15 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 	takes := !added && !part.Spare && replaces(pod) != replaces(m.pod)
 	m.pod = pod
 	b.sick.note(m)
-	if _, told := rank.GoesBy(pod); told && !m.leaving {
+	at, told := rank.GoesBy(pod)
+	if told && !m.leaving {
 		s := g.squad(part)
 		s.count(m, -1)
 		m.leaving = true
 		s.count(m, +1)
+	}
+	if told && !rank.ByForce(pod) {
+		m.endsBy = at
 	}
 	if l := b.seats.leases[b.seats.leaseOf(pod)]; l != nil {
 		m.had = l
@@ -240,6 +244,9 @@ func (b *Book) DeleteMember(pod *corev1.Pod) {
 		return
 	}
 	b.sick.drop(pod.UID)
+	if h := b.seats.held[pod.UID]; h != nil {
+		h.vanished = b.departures.vanished(m, pod)
+	}
 	g := m.gang
 	lacked, given := !g.complete(), g.underWay()
 	if m.leavesRoom() {

@@ -269,6 +269,8 @@ type member struct {
 	unseated bool
 	// leaving says that the pod has been told to go.
 	leaving bool
+	// endsBy is when its containers are to have ended, as its kubelet was told; zero while it was not.
+	endsBy time.Time
 	// had is the Lease that the pod has, or had; nil while none is known.
 	had *lease
 	// awaited is the gang that the pod is cut for; nil when it is not.

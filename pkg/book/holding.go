@@ -30,6 +30,10 @@ type holding struct {
 	// and that has not been told, was first seen; stays says that it is a shard that does not go.
 	until, asked time.Time
 	stays        bool
+	// vanished is what is known of the pod if it is gone while its containers may run, and endsBy until when the Lease
+	// is open for those.
+	vanished *Vanished
+	endsBy   time.Time
 	// run is the Run of a spare, and of a rank that takes one's place. The latter is seated until kube-scheduler counts
 	// it.
 	run    types.UID
@@ -44,7 +48,15 @@ type holding struct {
 func (h *holding) answer() { h.writing = "" }
 
 // unbind notes that the pod is there no more.
-func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, time.Time{} }
+func (h *holding) unbind() { h.bound, h.planned, h.until = false, false, h.endsBy }
+
+// close notes that its Lease is closed, and so that nothing of it runs any more whose pod is gone.
+func (h *holding) close() {
+	if !h.endsBy.IsZero() {
+		h.until = time.Time{}
+	}
+	h.leased, h.vanished, h.endsBy = false, nil, time.Time{}
+}
 
 func (h *holding) claimed() bool {
 	return h.planned || h.writing != "" || h.leased || h.bound || h.vacant

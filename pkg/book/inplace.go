@@ -59,8 +59,11 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 	p.seats.hold(l.pod, l.node, l.charge.GPUs, func(h *holding) {
 		h.vacant, h.beside = true, g.demand.Beside // its pod may be gone
 	})
-	g.vacant = append(g.vacant, vacancy{pod: l.pod, index: index, node: l.node, payer: payerOf(l.charge), own: true,
-		since: l.held})
+	v := vacancy{pod: l.pod, index: index, node: l.node, payer: payerOf(l.charge), own: true, since: l.held}
+	if p.seats.outlived(&v) {
+		v.elsewhere()
+	}
+	g.vacant = append(g.vacant, v)
 	if l.reason != "" {
 		p.seats.giveAside(g, index)
 		charge := l.charge

@@ -94,7 +94,7 @@ func (k *keptRooms) lendPlace(g *gang, p *place) {
 	if paid {
 		p.charge = charge
 	}
-	if h := k.seats.held[p.pod]; p.kept && h != nil {
+	if h := k.seats.held[p.pod]; p.kept && h != nil && !h.outlived() {
 		g.lent.Give(p.node, p.gpus, h.beside)
 	}
 	if p.index != anyRank && paid && !g.requeue.lapsed {

@@ -25,10 +25,12 @@ type lease struct {
 	// held is since when the pod has held its GPUs, and continues says that it had another Lease before.
 	held      time.Time
 	continues bool
-	seen      sighting           // of its end
-	reason    rqv1.ClosureReason // why it closed; empty while it is open
-	ended     time.Time          // when; zero while it is open
-	after     time.Time          // when the one ended that its part had before; zero where none is known
+	// outlived says that its pod is gone although it is open.
+	outlived bool
+	seen     sighting           // of its end
+	reason   rqv1.ClosureReason // why it closed; empty while it is open
+	ended    time.Time          // when; zero while it is open
+	after    time.Time          // when the one ended that its part had before; zero where none is known
 }
 
 // follows notes the Lease that its part had before in the same attempt: for the next one nothing is kept from then on.
@@ -57,9 +59,22 @@ func (l *lease) moved() bool { return l.reason == rqv1.ClosedMaintenance }
 // died reports whether a Lease closed since its pod failed by itself.
 func (l *lease) died() bool { return l.reason == rqv1.ClosedFailed }
 
-// before reports whether a Lease was opened before another of the same part of its Run: clocks may be set back.
+// before reports whether a Lease was opened before another of the same part of its Run: clocks may be set back. Of two
+// that were opened at one instant the one is the earlier that has outlived its pod, or else has ended.
 func (l *lease) before(other *lease) bool {
-	return cmp.Or(cmp.Compare(l.attempt, other.attempt), l.charge.Start.Compare(other.charge.Start)) < 0
+	return cmp.Or(cmp.Compare(l.attempt, other.attempt), l.charge.Start.Compare(other.charge.Start),
+		cmp.Compare(l.stands(), other.stands())) < 0
+}
+
+// stands returns how much of a Lease there is to go on: nothing once its pod has vanished, and most while it is open.
+func (l *lease) stands() int {
+	switch {
+	case l.outlived:
+		return 0
+	case l.reason != "":
+		return 1
+	}
+	return 2
 }
 
 // payer is who pays for a pod, and what it is to the Run's owner.
@@ -98,7 +113,7 @@ func entryOf(l *rqv1.Lease, charge budget.Charge) *lease {
 		run:  types.NamespacedName{Namespace: l.Spec.RunRef.Namespace, Name: l.Spec.RunRef.Name},
 		node: l.Node(), domain: l.Annotations[rqv1.AnnotationDomain], charge: charge,
 		attempt: l.Spec.Attempt, reason: l.Status.ClosureReason,
-		held: l.HeldSince(), continues: l.Spec.Repaid != nil,
+		held: l.HeldSince(), continues: l.Spec.Repaid != nil, outlived: l.Status.EndsBy != nil,
 	}
 	if l.Status.Ended != nil {
 		out.ended = l.Status.Ended.Time

@@ -110,7 +110,7 @@ func (led *ledger) vacateLease(name types.NamespacedName, l *lease, ended time.T
 		led.accounts.Open(charged(l.pod), kept)
 		led.waiting.wakeRoom(led.nodes.nodeFlavor(l.node))
 	}
-	led.seats.hold(l.pod, "", 0, func(h *holding) { h.leased = false })
+	led.seats.hold(l.pod, "", 0, (*holding).close)
 	led.cuts.tellCutters(types.UID(l.charge.Run))
 	led.waiting.wakeBudget(l.charge.Payer.Budget)
 	if g := led.roster.gangs[types.UID(l.charge.Run)]; g != nil {

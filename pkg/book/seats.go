@@ -222,12 +222,12 @@ func (s *seating) leaveSeat(m *member) {
 // pod whose room it keeps.
 func (s *seating) stillLeased(g *gang) *plan.Refusal {
 	for i := range g.vacant {
-		if h := s.held[g.vacant[i].pod]; h != nil && h.leased && g.vacant[i].index != anyRank {
+		if h := s.held[g.vacant[i].pod]; h != nil && h.leased && !h.outlived() && g.vacant[i].index != anyRank {
 			return g.notYet("the Lease of a lost pod is still open; it is closed first")
 		}
 	}
 	for i := range g.requeue.places {
-		if h := s.held[g.requeue.places[i].pod]; h != nil && (h.leased || h.bound) {
+		if h := s.held[g.requeue.places[i].pod]; h != nil && (h.leased || h.bound) && !h.outlived() {
 			return g.notYet("the Lease of an old pod is still open; it is closed first")
 		}
 	}
@@ -264,7 +264,7 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 		return nil, refusal
 	}
 	s.notePayers(g)
-	s.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank })
+	s.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank && !s.outlived(v) })
 	var out []plan.Missing
 	grows := g.grows()
 	for m := range g.parts() {

@@ -182,6 +182,9 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 // have ended (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
+	if x.seats.awaitsEnd(g, missing) {
+		return g.notYet(untilEnded)
+	}
 	if !g.returns && len(g.evictors())+len(g.fled()) > 0 {
 		g.returns = true
 		defer func() { g.returns = false }()
@@ -271,6 +274,8 @@ func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal,
 	now time.Time) *plan.Refusal {
 	switch {
+	case x.seats.awaitsEnd(g, missing):
+		return g.notYet(untilEnded)
 	case !g.started(), g.grows():
 		return refusal
 	case x.seats.stillLeaving(g):

@@ -324,6 +324,7 @@ func (s *storm) wildActions() map[string]func(*rapid.T) {
 				}
 			}
 		},
+		"vanish":        disturbing(s.vanishAny),
 		"group anew":    disturbing(s.anewAny),
 		"group smaller": disturbing(s.smallerAny),
 		"group resized": disturbing(s.resizeAny),

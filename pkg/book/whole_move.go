@@ -220,10 +220,11 @@ func (x *starter) clings(g *gang, scope int) bool {
 	return x.seats.stays(g, scope)
 }
 
-// stays reports whether a pod of a scope that has no place has an open Lease.
+// stays reports whether a pod of a scope that has no place has an open Lease, but for one that has vanished.
 func (s *seating) stays(g *gang, scope int) bool {
 	for _, l := range s.ofRun[g.run.UID] {
-		if m := s.roster.members[l.pod]; g.scopeOf(l.part) == scope && (m == nil || !m.placed()) {
+		m := s.roster.members[l.pod]
+		if g.scopeOf(l.part) == scope && (m == nil || !m.placed()) && !s.held[l.pod].outlived() {
 			return true
 		}
 	}

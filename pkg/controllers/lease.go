@@ -53,6 +53,15 @@ func (l leaseWriter) OpenLease(ctx context.Context, lease *rqv1.Lease) (*rqv1.Le
 	return nil, err
 }
 
+// OutliveLeases writes until when Leases are open whose pods are gone.
+func (l leaseWriter) OutliveLeases(ctx context.Context, leases []*rqv1.Lease) error {
+	return inParallel(len(leases), func(i int) error {
+		l.book.SetLease(leases[i])
+		err := l.client.Status().Update(ctx, leases[i].DeepCopy())
+		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	})
+}
+
 // CloseLeases writes that Leases are closed, unless they were before or have changed.
 func (l leaseWriter) CloseLeases(ctx context.Context, ended []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	closed := make([]*rqv1.Lease, len(ended))

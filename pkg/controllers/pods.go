@@ -81,7 +81,7 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
 		pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
 		err = pods.Delete(ctx, d.Pod.Name, options)
-		if reconcile.TooLarge(err) { // not even when it is to end fits into it any more
+		if reconcile.TooLarge(err) { // not even when it is to end fits into it any more: its GPUs are held for its own grace
 			options.GracePeriodSeconds = new(int64)
 			err = pods.Delete(ctx, d.Pod.Name, options)
 		}

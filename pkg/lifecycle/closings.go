@@ -11,13 +11,17 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// closings returns the Leases whose pods hold nothing any more, for the reason that a pod which is gone has. A pod that
-// terminates still holds its GPUs (R28).
-func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closing {
-	var out []Closing
+// closings returns the Leases whose pods hold nothing any more, for the reason that a pod which is gone has, and those
+// that are to say until when they are open for containers whose pod is gone. A pod that terminates still holds its GPUs
+// (R28). Of whose end the book has not heard, an event is on its way that looks again.
+func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) (out, outlived []Closing) {
 	for _, lease := range f.Leases {
 		pod := f.podOf[lease.PodUID()]
 		switch {
+		case pod == nil && f.Here[lease.PodUID()]:
+		case f.outlived(lease) && lease.Status.EndsBy != nil:
+		case f.outlived(lease):
+			outlived = append(outlived, Closing{Lease: lease, Reason: reasonGone(lease), Ended: f.endsBy(lease)})
 		case pod == nil, !present(pod) && !unfinished(pod):
 			out = append(out, Closing{Lease: lease, Reason: reasonGone(lease)})
 		case pod.Status.Phase == corev1.PodSucceeded:
@@ -33,17 +37,22 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) []Closi
 	for i := range out {
 		out[i].Cause = f.causeOf(out[i].Reason, out[i].Lease)
 	}
-	if len(out) > 0 {
+	if ended := len(out); ended+len(outlived) > 0 {
+		out = append(out, outlived...)
 		f.noteLost(out)
+		out, outlived = out[:ended:ended], out[ended:]
 		began := successors(f.Leases)
 		for i := range out {
+			if out[i].Lease.Status.EndsBy != nil {
+				continue // its rank may have another place since
+			}
 			out[i].Ended = nextBegan(out[i].Lease, began[seatOf(out[i].Lease)])
 			if !out[i].Ended.IsZero() && out[i].Reason == rqv1.ClosedDeleted {
 				out[i].Reason = rqv1.ClosedUnwound // its pod was never bound: a pod is replaced once its Lease is closed
 			}
 		}
 	}
-	return out
+	return out, outlived
 }
 
 // doubted has it made certain that nothing is wrong with the nodes of pods which seem to have gone for no reason, or by

@@ -14,14 +14,16 @@ import (
 func Decide(o Observed) Decision {
 	f := factsOf(o)
 	if !f.stays() { // Leases close as the pods go
-		d := Decision{Close: closings(f, f.reasonWithoutRun), Status: farewell(f)}
+		d := Decision{Status: farewell(f), After: f.untilEnded()}
+		d.Close, d.Outlived = closings(f, f.reasonWithoutRun)
 		d.Delete, d.Release = leaveTheirs(removalsOf(f, nil), true)
 		return d
 	}
 	s := situationOf(f)
-	d := Decision{Close: closings(f, s.reasonGone), Status: statusOf(s),
+	d := Decision{Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run) ||
 			!heldInVainSince(s).IsZero()}
+	d.Close, d.Outlived = closings(f, s.reasonGone)
 	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	_, suspended := f.Run.SuspendedSince()
@@ -33,7 +35,7 @@ func Decide(o Observed) Decision {
 	}
 	d.Unguard = s.guard.unwanted
 	d.Expire = d.Status == nil && expires(f) // the event of a status looks again
-	d.After = untilDue(s)
+	d.After = Soonest(untilDue(s), f.untilEnded())
 	if s.goesOn() {
 		d.Close = f.doubted(d.Close)
 		d.Replace, d.Create = absent(s)

@@ -88,9 +88,12 @@ type Decision struct {
 	Replace []*corev1.Pod
 	// Close lists Leases whose pods have ended, or are not there. That a pod is not there is to be seen on the API server
 	// too.
-	Close   []Closing
-	Service *corev1.Service
-	Create  []*corev1.Pod
+	Close []Closing
+	// Outlived lists open Leases that are to say until when containers may run, which is when they end, of their pods,
+	// which are gone.
+	Outlived []Closing
+	Service  *corev1.Service
+	Create   []*corev1.Pod
 	// Adopt are pods that others have made and that get ranks, and Release those that have theirs no more. They come with
 	// Replace.
 	Adopt   []Adoption

@@ -69,10 +69,11 @@ func (r *Rules) noticeForRank(pod *corev1.Pod, reason rqv1.ClosureReason, messag
 	return &Notice{Reason: reason, Message: message, GraceSeconds: max(atOnce, min(seconds, r.longestGrace()))}
 }
 
-// noticeOfReclaim returns what a shard is told that gives way: whoever is given its GPUs does not wait for long.
+// noticeOfReclaim returns what a shard is told that gives way: whoever is given its GPUs does not wait for long. With
+// no time at all its object would go before its containers have ended, as if it was deleted by force.
 func (f *facts) noticeOfReclaim(pod *corev1.Pod) *Notice {
 	reason, _ := f.Reclaimed(pod.UID)
-	seconds := wholeSeconds(f.OpportunisticGrace)
+	seconds := max(atOnce, wholeSeconds(f.OpportunisticGrace))
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
 		seconds = min(seconds, *own)
 	}

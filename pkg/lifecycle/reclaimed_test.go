@@ -191,3 +191,15 @@ func TestAShardWhoseLeaseIsNotListedStaysInTheCondition(t *testing.T) {
 		}
 	}
 }
+
+// TestAShardHasTimeToEnd: with none its object would go while its containers run.
+func TestAShardHasTimeToEnd(t *testing.T) {
+	own := int64(30)
+	o := scene(func(o *Observed) {
+		o.pods("n0")
+		o.Pods[0].Spec.TerminationGracePeriodSeconds, o.OpportunisticGrace = &own, 0
+	})
+	if got := factsOf(o).noticeOfReclaim(o.Pods[0]).GraceSeconds; got != atOnce {
+		t.Errorf("it has %d s to end", got)
+	}
+}

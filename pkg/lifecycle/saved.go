@@ -81,16 +81,18 @@ func (f *facts) noteLost(out []Closing) {
 	others := int32(0)
 	if f.stays() && saysRunning(f.Run) && !f.opportunistic() {
 		for _, lease := range f.Leases {
-			if !told[lease] && lease.Spec.RunRef.UID == f.Run.UID && lease.Spec.Slice.Role == rqv1.RoleActive {
+			if !told[lease] && lease.Status.EndsBy == nil && lease.Spec.RunRef.UID == f.Run.UID &&
+				lease.Spec.Slice.Role == rqv1.RoleActive {
 				others += lease.GPUs()
 			}
 		}
 	}
 	whole := f.wholeSince()
-	var first *Closing // by name
-	for i := range out {
+	var first *Closing   // by name
+	for i := range out { // of one that has outlived its pod that was told before
 		c := &out[i]
-		if c.Lease.Spec.Slice.Role == rqv1.RoleSpare || slices.Contains(kept, c.Reason) || f.hasCompleted() {
+		if c.Lease.Spec.Slice.Role == rqv1.RoleSpare || c.Lease.Status.EndsBy != nil || slices.Contains(kept, c.Reason) ||
+			f.hasCompleted() {
 			continue
 		}
 		c.LostSince = f.lostSince(c.Lease, whole)

@@ -12,6 +12,17 @@ import (
 // end it, with its grace period, without deleting it: its object stays, and so does what it has printed.
 const EndsNow = 1
 
+// MayRun reports whether containers of a pod may run: a kubelet has taken it, and has not said that they have ended, as
+// it does before it lets a pod go.
+func MayRun(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && Taken(pod) && !Ended(pod) }
+
+// ByForce reports whether a pod has been deleted without any time to end: its object goes at once, and its containers
+// have what its kubelet gives them.
+func ByForce(pod *corev1.Pod) bool {
+	left := pod.DeletionGracePeriodSeconds
+	return pod.DeletionTimestamp != nil && left != nil && *left == 0
+}
+
 // GoesBy returns by when a pod that has been told to end is to have ended, by deletion or where it is; false for one
 // that has not been told.
 func GoesBy(pod *corev1.Pod) (time.Time, bool) {

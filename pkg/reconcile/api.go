@@ -28,6 +28,8 @@ type API interface {
 	// OpenLease writes a Lease by which a pod goes on that had another, and returns what is stored under its name then:
 	// that may have been written before, and be another. A refusal says that there is none.
 	OpenLease(ctx context.Context, lease *rqv1.Lease) (*rqv1.Lease, error)
+	// OutliveLeases writes until when Leases are open whose pods are gone, and has the book know also what is refused.
+	OutliveLeases(ctx context.Context, leases []*rqv1.Lease) error
 	// CloseLeases writes the status that the Leases have, and returns those that were open until then, also beside an
 	// error.
 	CloseLeases(ctx context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error)

@@ -95,24 +95,9 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 		return Question{If: c.If, Node: c.Lease.Node()}
 	})
 	behind = len(doubtful) > 0
-	seen := map[types.UID]bool{}
-	for _, pod := range o.Pods {
-		seen[pod.UID] = true
-	}
-	var unseen []types.UID
-	for _, c := range closings {
-		if pod := c.Lease.PodUID(); !seen[pod] {
-			unseen = append(unseen, pod)
-		}
-	}
-	if len(unseen) > 0 {
-		alive, err := r.api.Alive(ctx, o.Name, unseen)
-		if err != nil {
-			return nil, behind, errors.Join(unanswered, err)
-		}
-		closings = slices.DeleteFunc(closings, func(c lifecycle.Closing) bool {
-			return alive[c.Lease.PodUID()]
-		})
+	closings, err = r.withoutAlive(ctx, o, closings)
+	if err != nil {
+		return nil, behind, errors.Join(unanswered, err)
 	}
 	if len(closings) == 0 {
 		return nil, behind, unanswered
@@ -125,6 +110,47 @@ func (r *Runs) closeLeases(ctx context.Context, o *lifecycle.Observed, closings 
 	return closed, behind, errors.Join(unanswered, err)
 }
 
+// withoutAlive leaves out the Leases of pods that no cache holds and the API server does.
+func (r *Runs) withoutAlive(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) (
+	[]lifecycle.Closing, error) {
+	seen := map[types.UID]bool{}
+	for _, pod := range o.Pods {
+		seen[pod.UID] = true
+	}
+	var unseen []types.UID
+	for _, c := range closings {
+		if pod := c.Lease.PodUID(); !seen[pod] {
+			unseen = append(unseen, pod)
+		}
+	}
+	if len(unseen) == 0 {
+		return closings, nil
+	}
+	alive, err := r.api.Alive(ctx, o.Name, unseen)
+	return slices.DeleteFunc(slices.Clone(closings), func(c lifecycle.Closing) bool {
+		return alive[c.Lease.PodUID()]
+	}), err
+}
+
+// outlive has Leases say until when they are open for containers whose pods are gone. What the API server refuses to
+// write the book knows all the same.
+func (r *Runs) outlive(ctx context.Context, o *lifecycle.Observed, closings []lifecycle.Closing) error {
+	closings, err := r.withoutAlive(ctx, o, closings)
+	if err != nil || len(closings) == 0 {
+		return err
+	}
+	leases := make([]*rqv1.Lease, len(closings))
+	for i := range closings {
+		by := metav1.NewMicroTime(closings[i].Ended)
+		leases[i] = closings[i].Lease.DeepCopy()
+		leases[i].Status = rqv1.LeaseStatus{EndsBy: &by, Lost: lost(&closings[i], metav1.NewMicroTime(r.now()))}
+	}
+	if err := r.api.OutliveLeases(ctx, leases); Passes(err) {
+		return err
+	}
+	return nil
+}
+
 // close returns a Lease as it is once it is closed. A clock that was set back makes no negative time.
 func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
 	lease, at := c.Lease.DeepCopy(), c.Ended
@@ -135,8 +161,9 @@ func (r *Runs) close(c *lifecycle.Closing) *rqv1.Lease {
 	if ended.Before(&lease.Spec.Start) {
 		ended = lease.Spec.Start
 	}
+	was := lease.Status
 	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: c.Reason, Cause: c.Cause,
-		Lost: lost(c, ended)}
+		EndsBy: was.EndsBy, Lost: cmp.Or(was.Lost, lost(c, ended))}
 	return lease
 }
 

@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -32,7 +34,7 @@ func TestNoWriteHoldsUpAnEnd(t *testing.T) {
 		"a lost answer": errors.New("unexpected EOF"),
 	} {
 		for _, write := range []string{"status", "guard", "unguard", "release", "adopt", "create train-0", "ranks",
-			"service"} {
+			"service", "outlive"} {
 			for _, source := range []string{"", string(rqv1.SourcePods)} {
 				api := &recorder{fails: map[string]error{write: err}}
 				runs, _ := deciding(t, api, submitted("run"))
@@ -41,8 +43,8 @@ func TestNoWriteHoldsUpAnEnd(t *testing.T) {
 				goes.Labels[rqv1.LabelSource] = source
 				d := lifecycle.Decision{Delete: []lifecycle.Deletion{{Pod: goes}}, Close: []lifecycle.Closing{closing("1")},
 					Release: []*corev1.Pod{podOf("8")}, Status: &rqv1.RunStatus{Phase: rqv1.RunFailed, Message: "failed"},
-					Adopt:   []lifecycle.Adoption{{Pod: podOf("0"), Labels: map[string]string{rqv1.LabelIndex: "0"}}},
-					Replace: []*corev1.Pod{podOf("0")}, Service: &corev1.Service{}}
+					Adopt:    []lifecycle.Adoption{{Pod: podOf("0"), Labels: map[string]string{rqv1.LabelIndex: "0"}}},
+					Outlived: []lifecycle.Closing{outliving("7")}, Replace: []*corev1.Pod{podOf("0")}, Service: &corev1.Service{}}
 				guard := &policyv1.PodDisruptionBudget{Spec: policyv1.PodDisruptionBudgetSpec{MinAvailable: &least}}
 				if write == "unguard" {
 					d.Unguard = guard
@@ -59,6 +61,35 @@ func TestNoWriteHoldsUpAnEnd(t *testing.T) {
 					}
 				}
 			}
+		}
+	}
+}
+
+// outliving has a Lease be open for a minute more, for containers whose pod is gone.
+func outliving(index string) lifecycle.Closing {
+	return lifecycle.Closing{Lease: leaseOf(index), Ended: noon.Add(time.Minute), LostSince: noon.Add(-time.Minute),
+		Others: 8}
+}
+
+// TestALeaseOutlivesItsPod, as far as the API server has no such pod either. What is refused is not tried for ever: the
+// book knows it.
+func TestALeaseOutlivesItsPod(t *testing.T) {
+	for name, c := range map[string]struct {
+		alive map[types.UID]bool
+		err   error
+		want  []string
+		fails bool
+	}{
+		"gone":       {want: []string{"alive [uid3]", "outlive train-3@1m0s"}},
+		"not gone":   {alive: map[types.UID]bool{"uid3": true}, want: []string{"alive [uid3]"}},
+		"refused":    {err: errQuota, want: []string{"alive [uid3]", "outlive train-3@1m0s"}},
+		"not stored": {err: errAway, want: []string{"alive [uid3]", "outlive train-3@1m0s"}, fails: true},
+	} {
+		api := &recorder{fails: map[string]error{"outlive": c.err}, alive: c.alive}
+		runs, _ := deciding(t, api)
+		_, err := runs.CarryOut(t.Context(), observed(), lifecycle.Decision{Outlived: []lifecycle.Closing{outliving("3")}})
+		if diff := cmp.Diff(c.want, api.calls); diff != "" || (err != nil) != c.fails {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
 		}
 	}
 }

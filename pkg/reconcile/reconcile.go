@@ -162,7 +162,7 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 	if untaken != nil {
 		*d = d.WithoutReplacements()
 	}
-	return errors.Join(untaken, r.finish(ctx, o, d, out))
+	return errors.Join(untaken, r.outlive(ctx, o, d.Outlived), r.finish(ctx, o, d, out))
 }
 
 // finish makes the writes that follow once pods of others have been taken in.

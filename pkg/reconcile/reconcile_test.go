@@ -99,6 +99,14 @@ func (r *recorder) OpenLease(_ context.Context, lease *rqv1.Lease) (*rqv1.Lease,
 	return lease, r.call("open", fmt.Sprintf("%s@%s", lease.Name, lease.Spec.Start.Sub(noon)))
 }
 
+func (r *recorder) OutliveLeases(_ context.Context, leases []*rqv1.Lease) error {
+	var names []string
+	for _, l := range leases {
+		names = append(names, fmt.Sprintf("%s@%s", l.Name, l.Status.EndsBy.Sub(noon)))
+	}
+	return r.call("outlive", names...)
+}
+
 func (r *recorder) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	var names []string
 	for _, l := range leases {

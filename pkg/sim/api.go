@@ -173,6 +173,17 @@ func (s server) OpenLease(_ context.Context, lease *rqv1.Lease) (*rqv1.Lease, er
 	return opened, s.write(Openings, lease.Name, func() { s.storeLease(opened) })
 }
 
+// OutliveLeases stores until when Leases are open whose pods are gone.
+func (s server) OutliveLeases(_ context.Context, leases []*rqv1.Lease) error {
+	for _, lease := range leases {
+		s.Book.SetLease(lease)
+		if err := s.write(Closings, lease.Name, func() { s.SetLease(lease) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // CloseLeases stores that Leases are closed.
 func (s server) CloseLeases(_ context.Context, leases []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	for i, lease := range leases {

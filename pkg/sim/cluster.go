@@ -84,8 +84,8 @@ type Cluster struct {
 	Denies map[string]string
 	// Takes tells how long a pod takes to end that is told to; nil for all the time that it is given.
 	Takes func(pod *corev1.Pod) time.Duration
-	// Silent has kubelets say nothing of a pod that is told to go until it is gone, as some do.
-	Silent bool
+	// Prompt has kubelets let go of a pod at the instant at which they say that it has ended.
+	Prompt bool
 	// Slow has pods not be ready as they begin, and Unready those of which it says so; it is nil for none.
 	Slow    bool
 	Unready func(pod *corev1.Pod) bool

@@ -164,10 +164,6 @@ func (c *Cluster) TerminateWithin(uid types.UID, seconds *int64) {
 		c.tellToGo(pod, c.Now)
 	case node != "" && !c.AtOnce && grace > 0 && pod.Status.Phase == corev1.PodRunning:
 		c.EndAt(pod, c.Now.Add(grace))
-	case node != "" && pod.Status.Phase == corev1.PodRunning:
-		c.tellToGo(pod, c.Now)
-		c.endContainers(uid)
-		c.DeletePod(uid)
 	default:
 		c.DeletePod(uid)
 	}
@@ -199,9 +195,6 @@ func (c *Cluster) EndInPlace(uid types.UID, by time.Time) {
 // endContainers has the kubelet of a pod that has been told to go say that its containers have ended, well or not:
 // only then does it let go of the pod.
 func (c *Cluster) endContainers(uid types.UID) {
-	if c.Silent {
-		return
-	}
 	phase := corev1.PodFailed
 	if _, _, theirs := MadeFor(c.Pods[uid]); !theirs && len(uid) > 7 && uid[7]%2 == 0 {
 		phase = corev1.PodSucceeded // as that of a program that saves its work and exits
@@ -252,7 +245,7 @@ func (c *Cluster) EndPods() {
 		case pod == nil || c.Lost(pod.Spec.NodeName):
 		case pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil:
 			c.Evict(uid, deadlineExceeded)
-		case pod.Status.Phase == corev1.PodRunning && !c.Silent:
+		case pod.Status.Phase == corev1.PodRunning && !c.Prompt:
 			c.endContainers(uid)
 			c.Ends.Set(uid, c.Now)
 		default:

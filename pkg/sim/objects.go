@@ -6,9 +6,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // objects are what the API server has, and by Run what a decision on one needs.
@@ -141,8 +143,25 @@ func (c *Cluster) SetPod(pod *corev1.Pod) {
 	c.sawPod(was, pod)
 }
 
-// DeletePod removes a pod's object.
+// DeletePod has a pod be gone that is deleted. Its kubelet says first that it has ended.
 func (c *Cluster) DeletePod(uid types.UID) {
+	if pod := c.Pods[uid]; rank.MayRun(pod) && !c.Lost(pod.Spec.NodeName) {
+		c.tellToGo(pod, c.Now)
+		c.endContainers(uid)
+	}
+	c.removePod(uid)
+}
+
+// Vanish has somebody delete a pod by force: its object goes, whatever its containers do.
+func (c *Cluster) Vanish(uid types.UID) {
+	pod, none := c.Pods[uid].DeepCopy(), int64(0)
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: c.Now}, &none
+	c.SetPod(pod)
+	c.removePod(uid)
+}
+
+// removePod removes a pod's object.
+func (c *Cluster) removePod(uid types.UID) {
 	pod, withheld := c.Pods[uid], c.withhold(uid)
 	delete(c.Pods, uid)
 	c.podsOf.drop(pod.Labels[rqv1.LabelRun], uid)

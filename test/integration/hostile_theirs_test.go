@@ -45,6 +45,10 @@ func evilGoes(h *hostile, as client.Client) error {
 	if err := patches(evilPod, "{metadata: {finalizers: null}}")(h, as); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	// Nothing of it runs any more: else its GPUs were held for its grace period.
+	if err := patches("status of "+evilPod, "{status: {phase: Failed}}")(h, h.api); err != nil {
+		return client.IgnoreNotFound(err)
+	}
 	return client.IgnoreNotFound(deletes(evilPod, client.GracePeriodSeconds(0))(h, as))
 }
 

@@ -116,7 +116,12 @@ func (s *site) finish(ctx context.Context, w *world) {
 		if pod.Namespace != s.namespace || pod.DeletionTimestamp == nil {
 			continue
 		}
-		err := s.api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		was := pod.DeepCopy()
+		pod.Status.Phase = corev1.PodFailed // else its containers may run, and its GPUs are held for its grace period
+		err := s.api.Status().Patch(ctx, pod, client.MergeFrom(was))
+		if err == nil {
+			err = s.api.Delete(ctx, pod, client.GracePeriodSeconds(0), client.Preconditions{UID: &pod.UID})
+		}
 		if err != nil && !apierrors.IsNotFound(err) {
 			s.t.Log(err) // the site is looked at again
 		}

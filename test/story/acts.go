@@ -143,6 +143,12 @@ func (s *Teller) DeletePod(name string) {
 	s.must(s.Delete(s.pod(name)))
 }
 
+// DeletePodByForce deletes a pod's object at once, whatever its containers do.
+func (s *Teller) DeletePodByForce(name string) {
+	s.T.Helper()
+	s.must(s.Delete(s.pod(name), client.GracePeriodSeconds(0)))
+}
+
 func (s *Teller) pod(name string) *corev1.Pod {
 	return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.site.Namespace, Name: name}}
 }

@@ -81,7 +81,7 @@ func All() []Story {
 		cutStories(), crowdStories(), savedStories(), roomStories(),
 		waitStories(), backfillStories(), priorityStories(), apartStories(), spreadStories(),
 		signStories(), massLossStories(), comebackStories(), aheadStories(), takeoverStories(), firstStories(),
-		orderStories())
+		orderStories(), vanishStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -250,6 +249,6 @@ func cutPodHangs(s *Teller) {
 	s.Same("what it has of the node on which a pod hangs", int32(0), s.Held("wanted")[node])
 	s.Told("Node", node, "PodStuck", "stays-0 on node "+node)
 	s.Promised("wanted", rqv1.ReservationActivating, "stays-0 on node "+node)
-	s.must(s.Delete(stuck, client.GracePeriodSeconds(0)))
+	s.DeletePodByForce("stays-0")
 	s.Promised("wanted", rqv1.ReservationReleased)
 }

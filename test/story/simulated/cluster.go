@@ -73,7 +73,7 @@ func NewWith(t story.T, s *story.Story, groups func(*Cluster, *book.Book) sim.Gr
 		rules: nodeloss.Rules{Grace: args.NodeLossGrace.Duration, Conditions: args.LossConditions()}}
 	c.Cluster = sim.New(sim.Options{Args: args, Rules: lifecycle.RulesOf(args), Begin: noon, Reserves: true, Checks: true,
 		Witness: sim.Witness{Violated: t.Errorf, Began: c.boots, Stored: c.hear, Worded: c.word}})
-	c.Takes, c.Silent, c.Admits, c.Unready, c.Hasty = takes, true, admits, unready, true
+	c.Takes, c.Prompt, c.Admits, c.Unready, c.Hasty = takes, true, admits, unready, true
 	if groups != nil {
 		c.Groups = groups(c, c.Book)
 	}

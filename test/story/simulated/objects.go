@@ -234,7 +234,7 @@ func (c *Cluster) deletePod(name string, options []client.DeleteOption) error {
 	}
 	grace := (&client.DeleteOptions{}).ApplyOptions(options).GracePeriodSeconds
 	if grace != nil && *grace == 0 {
-		c.DeletePod(pod.UID)
+		c.Vanish(pod.UID)
 		return nil
 	}
 	c.TerminateWithin(pod.UID, grace)

@@ -6,8 +6,9 @@ import (
 )
 
 // Lease is one line of the ledger: who held which GPUs, from when, and which envelope paid. One Lease is written for
-// every pod, before the pod is bound. The spec never changes; the status is written once, when the Lease closes. A Lease
-// has no owner reference: it outlives the Run that it records.
+// every pod, before the pod is bound. The spec never changes; the status is written when the Lease closes, and before
+// that only if its pod is gone while its containers may run. A Lease has no owner reference: it outlives the Run that it
+// records.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -257,7 +258,7 @@ type LeasePayer struct {
 	Rate string `json:"rate,omitempty"`
 }
 
-// LeaseStatus says whether and why a Lease ended. Its fields are written together, once.
+// LeaseStatus says whether and why a Lease ended.
 //
 // +kubebuilder:validation:XValidation:rule=`has(self.closed) && self.closed ? has(self.ended) && has(self.closureReason) : !has(self.ended) && !has(self.closureReason) && !has(self.cause)`,message=`closed: true, ended and closureReason are written together`
 type LeaseStatus struct {
@@ -273,6 +274,13 @@ type LeaseStatus struct {
 	// closureReason says why the Lease ended.
 	// +optional
 	ClosureReason ClosureReason `json:"closureReason,omitempty"`
+	// endsBy is set if the pod was deleted by force: its containers may use the GPUs until then, and the Lease stays open
+	// (rule R28).
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^[12][0-9]{3}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9])$`
+	EndsBy *metav1.MicroTime `json:"endsBy,omitempty"`
 	// cause of its end (rule R33).
 	// +optional
 	Cause EndCause `json:"cause,omitempty"`

@@ -610,6 +610,10 @@ func (in *LeaseStatus) DeepCopyInto(out *LeaseStatus) {
 		in, out := &in.Ended, &out.Ended
 		*out = (*in).DeepCopy()
 	}
+	if in.EndsBy != nil {
+		in, out := &in.EndsBy, &out.EndsBy
+		*out = (*in).DeepCopy()
+	}
 	if in.Lost != nil {
 		in, out := &in.Lost, &out.Lost
 		*out = new(LeaseLost)

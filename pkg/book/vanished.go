@@ -1,0 +1,102 @@
+package book
+
+import (
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
+
+// Vanished is a pod whose object is gone while its containers may run: whoever deletes a pod by force removes its
+// object alone. They use their GPUs until their kubelet ends them, which turns away whoever is bound to these.
+type Vanished struct {
+	// By is when they are to have ended, if it was told to go before; zero where it was not, and they have Grace from then
+	// on.
+	By    time.Time
+	Grace time.Duration
+}
+
+// vanished returns what is known of a member whose object is gone; nil where nothing of it runs any more. A spare runs
+// nothing on its GPUs.
+func (d *departures) vanished(m *member, gone *corev1.Pod) *Vanished {
+	if m.part.Spare || !rank.MayRun(gone) || !d.nodes.stands(gone.Spec.NodeName) {
+		return nil
+	}
+	return &Vanished{By: m.endsBy, Grace: d.graceOf(gone)}
+}
+
+// lookAtGone notes what has become of the pods of open Leases that no cache may hold.
+func (o *observer) lookAtGone(l *Look, of Objects) {
+	seats := o.places.seats
+	for _, lease := range of.Leases {
+		pod := lease.PodUID()
+		if m := seats.roster.members[pod]; m != nil {
+			l.Here[pod] = m.pod.Labels[rqv1.LabelRun] == of.Name.Name
+			continue
+		}
+		switch h := seats.held[pod]; {
+		case h == nil:
+		case h.outlived():
+			l.Vanished[pod] = Vanished{By: h.endsBy}
+		case h.vanished != nil:
+			l.Vanished[pod] = *h.vanished
+		}
+	}
+}
+
+// outlived reports whether a Lease is open for containers whose pod is gone: what it holds is free once they have
+// ended.
+func (h *holding) outlived() bool { return h != nil && h.leased && !h.endsBy.IsZero() }
+
+// outlived reports whether the room that is kept for a rank is not free yet for that: it goes elsewhere if it can.
+func (s *seating) outlived(v *vacancy) bool { return s.held[v.pod].outlived() }
+
+// outlives notes by when what an open Lease holds is free whose pod is gone while its containers may run.
+func (s *seating) outlives(l *rqv1.Lease) {
+	pod, by := l.PodUID(), l.Status.EndsBy
+	h := s.held[pod]
+	if h == nil || by == nil || s.leases[keyOf(l)] == nil || s.roster.members[pod] != nil || h.endsBy.Equal(by.Time) {
+		return
+	}
+	h.endsBy, h.until, s.leases[keyOf(l)].outlived = by.Time, by.Time, true
+	s.leavers[pod] = h
+	s.waiting.changes(s.nodes.nodeFlavor(h.node))
+	g := s.roster.gangs[l.Spec.RunRef.UID]
+	if g == nil {
+		return
+	}
+	for i := range g.vacant {
+		if g.vacant[i].pod == pod {
+			g.vacant[i].elsewhere()
+		}
+	}
+	s.waiting.nudge(g) // its rank may go elsewhere
+}
+
+// elsewhere has a room not be where its rank goes on before any other.
+func (v *vacancy) elsewhere() { v.node, v.payer, v.own = "", payer{}, false }
+
+// awaitsEnd reports whether ranks of a gang may have the room of a pod that has vanished once that is free, and no
+// spare stands by for them.
+func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
+	return slices.ContainsFunc(g.vacant, func(v vacancy) bool {
+		return s.outlived(&v) && slices.ContainsFunc(missing, func(m plan.Missing) bool {
+			return !m.Spare && m.Index == v.index && !g.hasSpareFor(m.Part)
+		})
+	})
+}
+
+// hasSpareFor reports whether a spare stands by for a rank, and for no other yet.
+func (g *gang) hasSpareFor(part rank.Part) bool {
+	return slices.ContainsFunc(g.spares.members, func(m *member) bool {
+		return m != nil && m.stage == bound && !m.leaving && !m.surplus() && m.group() == g.demand.Group(part) &&
+			!g.seats(m.pod.UID)
+	})
+}
+
+const untilEnded = "a pod was deleted by force, and its containers may still run where it was; its rank goes " +
+	"elsewhere if there is room, else back there once they have ended"
