@@ -22,6 +22,9 @@ var endedByNodes = map[string]Ending{
 // halfAnHour is why stories that wait until evictions are forgotten are Long.
 const halfAnHour = "it takes half an hour until three evictions are forgotten"
 
+// byWhomDeleted is what nothing tells of once a pod is gone.
+const byWhomDeleted = "by whom pods were deleted that are gone by then"
+
 // evictedStories are of nodes that end ranks.
 func evictedStories() (all []Story) {
 	for name, how := range endedByNodes {
@@ -41,11 +44,11 @@ func evictedStories() (all []Story) {
 		Story{Name: "evicted-from-a-cordoned-node", Play: backOnceUncordoned},
 		Story{Name: "evicted-from-a-cordoned-node-for-good", Play: endsOnceNotUncordoned},
 		Story{Name: "evicted-from-a-cordoned-node-elastic", Play: narrowerWhileCordoned},
-		Story{Name: "evicted-twice-by-people", Play: awayAfterTwoEvictions},
+		Story{Name: "evicted-twice-by-people", Forgets: byWhomDeleted, Play: awayAfterTwoEvictions},
 		Story{Name: "evicted-at-the-start", Play: badNodeAtTheStart},
 		Story{Name: "evicted-again-and-again", Play: rankThatNoNodeKeeps},
 		Story{Name: "device-unhealthy", Play: unhealthyDevice},
-		Story{Name: "tainted-nodes", Forgets: "by whom pods were deleted that are gone by then", Play: taintOnManyNodes})
+		Story{Name: "tainted-nodes", Forgets: byWhomDeleted, Play: taintOnManyNodes})
 }
 
 // rankEndedByItsNode has a node end a rank. Its spare takes its place, and the Run goes on: no node is lost, and nobody

@@ -30,6 +30,7 @@ var disturbances = []disturbance{
 	{name: "is-tainted", ends: (*told).taints, back: untainted},
 	{name: "is-tainted-for-long", ends: (*told).taints, back: untainted, lasts: 20 * time.Second},
 	{name: "is-turned-away", ends: (*told).turnsAway},
+	{name: "is-turned-away-and-deleted", ends: (*told).turnsAwayAndDeletes},
 }
 
 // disturbed are the situations in which that happens: while there is room elsewhere, and while there is none and
@@ -153,6 +154,15 @@ func (t *told) taints(node string) map[string]bool {
 // untainted takes those taints off a node.
 func untainted(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == lookedAt })
+}
+
+// turnsAwayAndDeletes likewise, and has the pod's controller delete it as soon as it sees that.
+func (t *told) turnsAwayAndDeletes(node string) map[string]bool {
+	lost := t.turnsAway(node)
+	for name := range lost {
+		t.DeletePod(name)
+	}
+	return lost
 }
 
 // turnsAway has a node not take one of the workload's pods, for once.
