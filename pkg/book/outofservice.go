@@ -6,6 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -13,15 +17,25 @@ import (
 // A node that stands may be out of service for a moment, for a cordon or a taint. Before a Run ends because a rank that
 // was there has no other place, the node is waited for, and the place there is kept (R27, R42).
 
-// outOfService reports whether a node stands, and takes no pod of a gang by what it says itself.
-func (t *nodeTable) outOfService(g *gang, name string) bool {
-	return t.stands(name) && !(t.serves(t.byName[name]) && t.admitsOne(g, t.byName[name]))
+// outOfService reports whether a node stands, and is cordoned or has a taint that a rank does not tolerate.
+func (t *nodeTable) outOfService(g *gang, index int, name string) bool {
+	node, pod := t.byName[name], g.podOf(index, g.model())
+	return t.stands(name) && !t.signs[name] && !t.heldBack[name] &&
+		(node.Spec.Unschedulable || pod != nil && !tolerates(pod, node))
+}
+
+// endedBy reports whether a node has ended a pod of a gang itself: it is not waited for.
+func (g *gang) endedBy(pod types.UID) bool {
+	return slices.ContainsFunc(g.run.Status.Deaths, func(d rqv1.RunDeath) bool {
+		return d.Pod == pod && d.Cause == rqv1.CauseNode && !ending.ByPeople(d.Sign)
+	})
 }
 
 // stays reports whether what is kept for a rank is on such a node, and until when it is waited for.
 func (x *starter) stays(g *gang, v *vacancy, now time.Time) (until time.Time, is bool) {
 	last := g.latest[rank.Part{Index: v.index}]
-	if !v.own || last == nil || last.pod != v.pod || last.ended.IsZero() || !x.nodes.outOfService(g, v.node) {
+	if !v.own || last == nil || last.pod != v.pod || last.ended.IsZero() || g.endedBy(v.pod) ||
+		!x.nodes.outOfService(g, v.index, v.node) {
 		return time.Time{}, false
 	}
 	until = last.ended.Add(x.args.GangDeadline.Duration)
@@ -59,8 +73,8 @@ func (x *starter) awaitNodes(g *gang, missing []plan.Missing, now time.Time) *pl
 	}
 	g.awaitsUntil = first
 	x.seats.roster.classes.awaiting[g] = true
-	refusal := g.notYet(fmt.Sprintf("node %s, where a rank was, takes no pods now, and nothing else is free; it is waited "+
-		"for until %s", node, first.UTC().Format(time.RFC3339)))
+	refusal := g.notYet(fmt.Sprintf("node %s, where a rank was, takes no pods now, and nothing else is free; it is "+
+		"waited for until %s", node, first.UTC().Format(time.RFC3339)))
 	refusal.Awaited = node
 	return refusal
 }

@@ -244,7 +244,8 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 }
 
 // paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own,
-// until what it returns is called: what other ranks are to cost is beside that.
+// until what it returns is called: what other ranks are to cost is beside that. Those whose nodes are out of service
+// may be paid for elsewhere from what is kept for them there.
 func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (back func()) {
 	fork := plan.NewFork(x.fleet, x.accounts)
 	for _, a := range seated {
@@ -255,6 +256,11 @@ func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (ba
 		m := *g.active.members[a.Index]
 		m.node, m.payer = a.Node, payer{a.Payer, a.Relation}
 		fork.Open(charged(g.vacant[at].pod), x.seats.chargeOf(&m, now))
+	}
+	for i := range g.vacant {
+		if _, stays := x.stays(g, &g.vacant[i], now); stays {
+			fork.Void(charged(g.vacant[i].pod))
+		}
 	}
 	return fork.Revert
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
@@ -45,11 +44,10 @@ type groups struct {
 	at map[types.UID]group.Key
 	// unseen are the groups of the pods that are ranked there.
 	unseen map[types.UID]group.Key
-	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others. makers
-	// are the controllers of such, and lasting what makes their pods where a controller does that for one template alone.
+	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others.
 	succeeds map[types.UID]group.Key
-	makers   map[makerID]*maker
-	lasting  map[makerID]metav1.OwnerReference
+	makers   map[makerID]*maker // the controllers of such
+	lasting  lasting
 }
 
 // pods are those of a group.
@@ -93,8 +91,7 @@ type pods struct {
 func newGroups(o *Options, w *watches, changed func(types.NamespacedName, lane.Work)) *groups {
 	return &groups{groupReader: newGroupReader(o), book: o.Book, clock: o.Clock, events: o.events, watches: w,
 		changed: changed, line: newGroupLine(), known: map[group.Key]*pods{}, at: map[types.UID]group.Key{},
-		unseen: map[types.UID]group.Key{}, succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{},
-		lasting: map[makerID]metav1.OwnerReference{}}
+		unseen: map[types.UID]group.Key{}, succeeds: map[types.UID]group.Key{}, makers: map[makerID]*maker{}}
 }
 
 // follow notes what informers are told of pods and of Runs.

@@ -25,21 +25,32 @@ func (g *grouped) ofSet(name, set string) *corev1.Pod {
 // deployed is a Run that runs with the only pod of a Deployment.
 func deployed(t *testing.T) (g *grouped, pod *corev1.Pod, objects map[string]map[string]any) {
 	t.Helper()
+	return madeFor(t, "Deployment")
+}
+
+// madeFor is such a Run, made for what is above its pod as far up as may be read at first.
+func madeFor(t *testing.T, above string) (g *grouped, pod *corev1.Pod, objects map[string]map[string]any) {
+	t.Helper()
 	g = newGrouped(t)
 	g.named("o")
 	objects = map[string]map[string]any{"ReplicaSet/web-1": set("web-1"), "ReplicaSet/web-2": set("web-2"),
 		"Deployment/web": {"apiVersion": "apps/v1", "kind": "Deployment",
 			"metadata": map[string]any{"namespace": "ns", "name": "web", "uid": "deployment"},
 			"spec":     map[string]any{"replicas": int64(1)}}}
+	deployment := objects["Deployment/web"]
+	if above != "Deployment" {
+		delete(objects, "Deployment/web")
+	}
 	g.groups.client = &withObjects{WithWatch: g.groups.client, has: objects}
 	pod = g.ofSet("web-a", "web-1")
 	g.groups.note(pod)
 	g.want("it is new", pod, "create")
-	if of := g.run().OwnerReferences; len(of) != 1 || of[0].Kind != "Deployment" || of[0].UID != "deployment" {
+	if of := g.run().OwnerReferences; len(of) != 1 || of[0].Kind != above {
 		t.Errorf("the Run goes with %v", of)
 	}
 	g.runsWith(pod)
 	g.want("it runs", pod)
+	objects["Deployment/web"] = deployment
 	return g, pod, objects
 }
 
@@ -95,6 +106,29 @@ func TestAReplicaSetThatIsGoneIsKnown(t *testing.T) {
 	g.want("another is made", is)
 	delete(objects, "ReplicaSet/web-2")
 	g.want("its ReplicaSet is gone", was)
+}
+
+// TestARunOfAReplicaSetStays: one that was made for what its pods name goes on with the next pod that names it.
+func TestARunOfAReplicaSetStays(t *testing.T) {
+	g, was, _ := madeFor(t, "ReplicaSet")
+	g.lost(was)
+	is := g.ofSet("web-b", "web-1")
+	g.groups.note(is)
+	g.want("another is made", is)
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
+}
+
+// TestADeploymentThatMayNotBeReadAnyMore is known all the same.
+func TestADeploymentThatMayNotBeReadAnyMore(t *testing.T) {
+	g, was, objects := deployed(t)
+	g.lost(was)
+	delete(objects, "Deployment/web")
+	is := g.ofSet("web-b", "web-1")
+	g.groups.note(is)
+	g.want("another is made", is)
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
 }
 
 // TestNobodyIsRememberedForATemplate once nothing of it is left.

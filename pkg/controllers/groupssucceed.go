@@ -52,6 +52,9 @@ func makerOf(run *rqv1.Run) makerID {
 	return makerID{}
 }
 
+// lasting are what makes the pods of controllers that do so for one template alone, by these.
+type lasting map[makerID]metav1.OwnerReference
+
 // lasts returns what makes pods for which a controller is named, whatever their template. The lock is held.
 func (g *groups) lasts(by makerID) makerID {
 	if over, known := g.lasting[by]; known {
@@ -67,23 +70,37 @@ func (g *groups) learn(o *group.Observed) {
 		return
 	}
 	named := metav1.GetControllerOfNoCopy(o.Pods[0])
-	if named == nil || o.By != nil && o.By.UID == named.UID {
+	if named == nil {
 		return
 	}
 	set := makerID{o.Key.Namespace, named.UID}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if over, known := g.lasting[set]; known && o.By == nil {
+	over, known := g.lasting[set]
+	if known && (o.By == nil || o.By.UID == named.UID) {
 		o.By = &over
 	}
-	was := g.makers[set]
-	if o.By == nil || was == nil {
+	if known || o.By == nil || o.By.UID == named.UID {
 		return
 	}
+	by, was := makerID{set.namespace, o.By.UID}, g.makers[set]
+	if was == nil && g.makers[by] == nil {
+		return // nothing is known of their pods
+	}
+	if g.lasting == nil {
+		g.lasting = lasting{}
+	}
 	g.lasting[set] = *o.By
-	by := g.lasts(set)
 	m := g.makes(by)
 	m.sets = append(m.sets, set)
+	if was != nil {
+		g.join(m, by, was)
+		delete(g.makers, set)
+	}
+}
+
+// join has a controller have what another had. The lock is held.
+func (g *groups) join(m *maker, by makerID, was *maker) {
 	for key := range was.runs {
 		g.of(key).maker = by
 	}
@@ -94,7 +111,6 @@ func (g *groups) learn(o *group.Observed) {
 	slices.SortStableFunc(m.young, func(a, b *corev1.Pod) int {
 		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	})
-	delete(g.makers, set)
 }
 
 // successor reports whether a pod may be the next one that a controller makes instead of another of another name.
@@ -291,7 +307,7 @@ func (g *groups) alike(key group.Key, v *view) bool {
 	o := *v.Observed
 	o.Key = key
 	d := group.DeriveNew(&o)
-	return d.Spec != nil && d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
+	return d.Spec != nil && d.Spec.Owner == run.Spec.Owner && d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
 		equality.Semantic.DeepEqual(d.Spec.Resources, run.Spec.Resources)
 }
 

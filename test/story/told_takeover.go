@@ -87,8 +87,8 @@ func lostRankBeforeDate(s *Teller) {
 	s.Says("old", rqv1.RunRunning, "bound 8 GPUs")
 }
 
-// startGoesOn has room come free for a Run that waits, and others behind it wait for less: whoever goes on with its start
-// midway gives them none of it.
+// startGoesOn has room come free for a Run that waits, and others behind it wait for less: whoever goes on with its
+// start midway gives them none of it.
 func startGoesOn(s *Teller) {
 	s.Nodes("d0", 4)
 	s.Fund("", Envelope("all", 100))
