@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/ending"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -29,7 +30,7 @@ func (b *Book) SetPod(pod *corev1.Pod) {
 		b.seats.setBystander(pod)
 		return
 	case rank.Ended(pod):
-		b.seats.hold(pod.UID, "", 0, (*holding).unbind)
+		b.seats.hold(pod.UID, "", 0, func(h *holding) { h.ends(pod) })
 		return
 	}
 	b.seats.hold(pod.UID, pod.Spec.NodeName, gpus, func(h *holding) {
@@ -53,11 +54,21 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	b.seats.untaken.note(pod.Spec.NodeName, pod.UID, false)
 	b.seats.dropBystander(pod.UID)
 	b.seats.hold(pod.UID, "", 0, func(h *holding) {
-		if !rank.Ended(pod) { // who has ended before went for nobody's sake
-			h.left = pod
+		if rank.Ended(pod) {
+			h.ends(pod)
+			return
 		}
+		h.left = pod
 		h.unbind()
 	})
+}
+
+// ends notes that a pod has ended. Who has done so before being told to go went for nobody's sake, but for its node's.
+func (h *holding) ends(pod *corev1.Pod) {
+	if e, failed := ending.Of(pod); failed && e.Cause == rqv1.CauseNode {
+		h.left = pod
+	}
+	h.unbind()
 }
 
 // HoldsBeside reports whether spares hold anything beside GPUs.

@@ -61,6 +61,8 @@ type gang struct {
 	moved  map[int]bool
 	// apart says that ranks are planned without those of their group whose pods have not been made.
 	apart bool
+	// awaitsUntil is until when the gang waits for nodes of its ranks that are out of service.
+	awaitsUntil time.Time
 	// returns says that ranks which avoid the nodes where they ended go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free

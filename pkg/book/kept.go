@@ -135,8 +135,9 @@ func (k *keptRooms) keepRoom(m *member) {
 	}
 	k.seats.hold(m.pod.UID, "", 0, func(h *holding) { h.vacant = true })
 	v := vacancy{pod: m.pod.UID, index: index, since: k.seats.heldSince(m)}
-	if run := m.gang.run; index != anyRank && run.Spec.Theirs() && k.nodes.stands(m.node) && !m.gang.hasOwn(index) {
-		v.node, v.payer, v.own = m.node, m.payer, true // the rank goes on where it was (R42)
+	stays := m.gang.run.Spec.Theirs() && k.nodes.stands(m.node) || k.nodes.outOfService(m.gang, index, m.node)
+	if index != anyRank && stays && !m.gang.hasOwn(index) {
+		v.node, v.payer, v.own = m.node, m.payer, true // the rank goes on where it was (R42), once that serves again
 	}
 	m.gang.vacant = append(m.gang.vacant, v)
 	if m.gang.aside[index] { // its Lease was closed before the pod was gone

@@ -10,8 +10,9 @@ import (
 )
 
 // lossesFirst are the Runs that have ranks on lost nodes, or without a place since such a loss, as this process begins
-// to decide. Until it has been decided of each of them once what becomes of these ranks, nobody else is given GPUs of
-// their types: neither Runs that start, nor growth, nor shards, nor spares.
+// to decide, or that have begun to start: some of their pods have Leases, and nobody knows the places of the others.
+// Until it has been decided of each of them once what becomes of these ranks, nobody else is given GPUs of their types:
+// neither Runs that start, nor growth, nor shards, nor spares.
 type lossesFirst struct {
 	nodes  *nodeTable
 	roster *roster
@@ -36,7 +37,7 @@ const endsWithin = 2 * sweepPeriod
 
 // Why a pod is held back meanwhile.
 const (
-	whileLost   = "waiting until ranks that were lost have their places"
+	whileLost   = "waiting until ranks that were lost, and Runs that were starting, have their places"
 	whileEnding = "waiting until the GPU leases of pods that end are closed"
 )
 
@@ -44,7 +45,7 @@ const (
 func (l *lossesFirst) begin(now time.Time) {
 	l.of, l.left, l.until = map[*gang]string{}, map[string]int{}, now.Add(lossesWithin)
 	for g := range l.roster.living {
-		if l.lacks(g) {
+		if l.lacks(g) || g.startedInPart() {
 			l.of[g] = g.full.Flavor
 			l.left[g.full.Flavor]++
 		}
@@ -69,9 +70,23 @@ func (l *lossesFirst) lacks(g *gang) bool {
 	})
 }
 
+// startedInPart reports whether some pods of a gang that starts have Leases, and another one waits for its place.
+func (g *gang) startedInPart() bool {
+	if g.run == nil || g.started() || g.over() || g.opportunistic() || g.suspended() || g.shape != nil ||
+		g.run.DeletionTimestamp != nil || g.leader() == nil {
+		return false
+	}
+	for m := range g.all() {
+		if m.stage >= leased && m.stage < finished && !m.leaving && !g.old(m.had) {
+			return true
+		}
+	}
+	return false
+}
+
 // decided reports whether what becomes of a Run's ranks has been decided: they have places, or there are none for them.
 func (l *lossesFirst) decided(g *gang) bool {
-	if !g.started() || g.suspended() || g.run.DeletionTimestamp != nil {
+	if !g.started() && !g.startedInPart() || g.suspended() || g.run.DeletionTimestamp != nil {
 		return true
 	}
 	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes())
@@ -112,7 +127,7 @@ func (l *lossesFirst) less(flavor string) {
 // sweep leaves out also those whose nodes have turned out to stand, and all when that has taken too long.
 func (l *lossesFirst) sweep(now time.Time) {
 	for g := range l.of {
-		if !now.Before(l.until) || !l.lacks(g) {
+		if !now.Before(l.until) || !l.lacks(g) && !g.startedInPart() {
 			l.leave(g)
 		}
 	}

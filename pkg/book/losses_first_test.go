@@ -4,7 +4,10 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // lossesWithin is for how long a process that begins lets others wait for ranks that were lost.
@@ -72,4 +75,54 @@ func TestALossThatIsNoneHoldsNobodyBack(t *testing.T) {
 			w.t.Errorf("run0 is %s", phase)
 		}
 	})
+}
+
+// A process dies after one pod of a gang has its Lease. Whoever goes on gives the room of the others to nobody else,
+// whoever is tried first.
+func TestAGangThatStartsGoesOnFirst(t *testing.T) {
+	for name, changes := range map[string][]func(*rqv1.RunSpec){"own": nil, "theirs": {ungrouped, theirs}} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.fleet("d0", 3)
+				w.setBudget("a", "org:a", 64)
+				w.submit("run9", "org:a", 1, 3, 8)
+				w.rounds(3)
+				w.running("run9", "on a fleet that is free")
+				w.submitWithSpares("run0", "org:a", 1, 3, 8, 0, changes...)
+				w.rounds(3)
+				w.submit("run1", "org:a", 1, 1, 8)
+				w.rounds(3)
+				for _, pod := range w.PodsOf("run9") {
+					w.EndPod(pod.UID, corev1.PodSucceeded)
+				}
+				for range 5 {
+					if len(w.Bindings()) == 0 {
+						w.begins()
+					}
+				}
+				w.Bind(w.Bindings()[0], sim.Written)
+				w.crash()
+				w.Book.Advance(w.Now)
+				w.Act()
+				w.cycle(w.pod("run1-0"))
+				w.settle()
+				w.running("run0", "although it had begun to start")
+				w.expectLedger("run0", map[string]int{"open Start Active": 3})
+				w.waits("run1", "although all is full")
+			})
+		})
+	}
+}
+
+// begins does all of a round but bind pods.
+func (w *world) begins() {
+	w.control()
+	for _, name := range w.Names() {
+		w.reconcile(name)
+	}
+	w.Book.Advance(w.Now)
+	w.Act()
+	for _, uid := range w.SortedPods() {
+		w.cycle(uid)
+	}
 }

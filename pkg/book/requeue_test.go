@@ -145,6 +145,9 @@ func TestARunThatLostNoNodeKeepsNoRoom(t *testing.T) {
 		w.SetNode(node)
 		w.DeletePod(w.pod("run0-0"))
 		w.rounds(10)
+		w.running("run0", "although its node may be back")
+		w.Pass(gangDeadline)
+		w.rounds(10)
 		w.waits("run0", "although a rank of it has no room")
 		if c := meta.FindStatusCondition(w.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept); c != nil {
 			w.t.Fatalf("its room is kept: %+v", c)

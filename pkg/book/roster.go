@@ -51,6 +51,8 @@ type classes struct {
 	suspended map[*gang]bool
 	// turnedBack are those whose pods the API server has not taken, and mustering those whose pods are being made.
 	turnedBack, mustering map[*gang]bool
+	// awaiting are those that wait for nodes of their ranks to be in service again.
+	awaiting map[*gang]bool
 	// resting are those that have held places in vain, and hold none again for a while.
 	resting map[*gang]bool
 }
@@ -59,7 +61,7 @@ func newClasses() classes {
 	return classes{elastic: map[*gang]bool{}, sweeps: map[*gang]bool{}, theirs: map[*gang]bool{},
 		suspended: map[*gang]bool{},
 		requeued:  map[*gang]bool{}, roomy: map[*gang]bool{}, turnedBack: map[*gang]bool{}, mustering: map[*gang]bool{},
-		resting: map[*gang]bool{}}
+		resting: map[*gang]bool{}, awaiting: map[*gang]bool{}}
 }
 
 // note puts a gang where its Run belongs, which has changed.
@@ -76,6 +78,9 @@ func (c *classes) note(g *gang) {
 	put(c.theirs, g.late())
 	if !g.late() {
 		g.lapses = nil
+	}
+	if !g.started() {
+		delete(c.awaiting, g)
 	}
 	put(c.sweeps, g.opportunistic() && !g.over() && !g.suspended())
 	_, requeued := g.requeuedAt()

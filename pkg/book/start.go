@@ -68,6 +68,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	defer x.kept.lend(g)()
 	x.turns.endTakes(g)
+	delete(x.seats.roster.classes.awaiting, g)
 	x.leaveFull(g)
 	x.waiting.stirred = true
 	x.waiting.plans++
@@ -133,7 +134,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
 		}
 		return x.usable(g, v, either(rejected, g.banned(g.podOf(v.index, pod))))
-	})
+	}, now)
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
@@ -214,14 +215,14 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 
 // takeSeats gives ranks the rooms of the spares that are kept for them, with the payers that they had, and returns the
 // ranks that have none, which follow those of their group to their domain. Rooms that a rank cannot use are given up.
-func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacancy) bool) (seated []plan.Assignment,
-	rest []plan.Missing) {
+func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacancy) bool, now time.Time) (
+	seated []plan.Assignment, rest []plan.Missing) {
 	x.seats.vacate(g, func(v *vacancy) bool {
-		return v.seat() && !g.lastResort(v) && !g.comesTo(v) && !usable(v)
+		return v.seat() && !x.notNow(g, v, now) && !g.comesTo(v) && !usable(v)
 	})
 	for _, m := range missing {
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool {
-			return v.seat() && v.index == m.Index && !g.lastResort(&v)
+			return v.seat() && v.index == m.Index && !x.notNow(g, &v, now)
 		})
 		domain := ""
 		if at >= 0 {
@@ -246,7 +247,8 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 }
 
 // paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own,
-// until what it returns is called: what other ranks are to cost is beside that.
+// until what it returns is called: what other ranks are to cost is beside that. Those whose nodes are out of service
+// may be paid for elsewhere from what is kept for them there.
 func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (back func()) {
 	fork := plan.NewFork(x.fleet, x.accounts)
 	for _, a := range seated {
@@ -257,6 +259,11 @@ func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (ba
 		m := *g.active.members[a.Index]
 		m.node, m.payer = a.Node, payer{a.Payer, a.Relation}
 		fork.Open(charged(g.vacant[at].pod), x.seats.chargeOf(&m, now))
+	}
+	for i := range g.vacant {
+		if _, stays := x.stays(g, &g.vacant[i], now); stays {
+			fork.Void(charged(g.vacant[i].pod))
+		}
 	}
 	return fork.Revert
 }
@@ -291,7 +298,7 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		return x.planGang(g, pod, now)
 	}
 	g.narrower = x.widthWithout(g, missing, x.nodes.rejected(g, pod), now)
-	return refusal
+	return cmp.Or(x.awaitNodes(g, missing, now), refusal)
 }
 
 // placeAside plans a gang where no Reservation intends to be and no node is suspect, and elsewhere when it does not fit

@@ -350,7 +350,7 @@ func (s *storm) ending(run *rqv1.Run) bool {
 // waitsForLosses reports whether a Run is held back by ranks that were lost, as the process that decides just began.
 func (s *storm) waitsForLosses(run *rqv1.Run) bool {
 	held := func(pod *corev1.Pod) bool {
-		return s.Book.Gate(pod) == "waiting until ranks that were lost have their places"
+		return s.Book.Gate(pod) == "waiting until ranks that were lost, and Runs that were starting, have their places"
 	}
 	return s.Now.Before(s.tookOver.Add(lossesWithin)) && slices.ContainsFunc(s.PodsOf(run.Name), held)
 }

@@ -44,10 +44,10 @@ type groups struct {
 	at map[types.UID]group.Key
 	// unseen are the groups of the pods that are ranked there.
 	unseen map[types.UID]group.Key
-	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others. makers
-	// are the controllers of such.
+	// succeeds are the groups of the pods that are groups of one by what they say, and take the place of others.
 	succeeds map[types.UID]group.Key
-	makers   map[makerID]*maker
+	makers   map[makerID]*maker // the controllers of such
+	lasting  lasting
 }
 
 // pods are those of a group.

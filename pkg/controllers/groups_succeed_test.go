@@ -66,11 +66,16 @@ func runsAlone(t *testing.T, api, kind string) (g *grouped, pod *corev1.Pod) {
 // lost has a pod with a rank go, as the informers tell it.
 func (g *grouped) lost(pod *corev1.Pod) {
 	g.t.Helper()
+	g.lostOf(g.run(), pod)
+}
+
+// lostOf likewise has a pod of one of several Runs go.
+func (g *grouped) lostOf(run *rqv1.Run, pod *corev1.Pod) {
+	g.t.Helper()
 	if err := g.kube.CoreV1().Pods("ns").Delete(g.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
 		g.t.Fatal(err)
 	}
 	ranked := pod.DeepCopy()
-	run := g.run()
 	ranked.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID), rqv1.LabelIndex: "0",
 		rqv1.LabelSource: string(rqv1.SourcePods)}
 	g.groups.drop(ranked)

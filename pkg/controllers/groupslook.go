@@ -68,6 +68,7 @@ func (g *groups) lookAt(ctx context.Context, key group.Key) (again time.Duration
 	if err != nil {
 		return 0, err
 	}
+	g.learn(o)
 	v := &view{Observed: o, waiting: waiting, members: members, problem: problem, wants: wants,
 		end: endOf(o, waiting, members), empty: len(members) == 0 && !wants}
 	if run != nil && haveCompleted(members) {

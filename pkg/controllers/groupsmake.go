@@ -49,7 +49,11 @@ func ownersOf(o *group.Observed) []metav1.OwnerReference {
 		return []metav1.OwnerReference{referenceTo(o.Object)}
 	case o.Key.Kind == "Pod" && len(o.Pods) > 0:
 		pod := o.Pods[0] // one that waits comes before one that goes
-		if by := metav1.GetControllerOfNoCopy(pod); by != nil && group.Names(by) {
+		by := o.By
+		if by == nil {
+			by = metav1.GetControllerOfNoCopy(pod)
+		}
+		if by != nil && group.Names(by) {
 			return []metav1.OwnerReference{{APIVersion: by.APIVersion, Kind: by.Kind, Name: by.Name, UID: by.UID}}
 		}
 		return []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: pod.Name, UID: pod.UID}}

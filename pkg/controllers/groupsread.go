@@ -100,8 +100,9 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 			return o, "", err
 		}
 		o.Above = append(o.Above, said(object))
-		if key.Alone() && len(o.Above) == 1 && object.GetUID() == next.UID {
-			o.Maker = object.Object
+		if n := len(o.Above); key.Alone() && object.GetUID() == next.UID &&
+			(n == 1 || n == 2 && o.By != nil && group.OfOneTemplate(o.By)) {
+			o.By, o.Maker = next, object.Object
 		}
 		next = metav1.GetControllerOf(object)
 	}

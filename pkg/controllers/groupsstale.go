@@ -23,8 +23,11 @@ func another(run *rqv1.Run, o *group.Observed) bool {
 	if o.Object == nil {
 		pod := o.Pods[0]
 		of, ranked := rank.RunOf(pod)
+		named := metav1.GetControllerOfNoCopy(pod)
 		return !(ranked && of == run.UID) && !slices.ContainsFunc(run.OwnerReferences,
-			func(was metav1.OwnerReference) bool { return was.UID == is[0].UID || was.UID == pod.UID })
+			func(was metav1.OwnerReference) bool {
+				return was.UID == is[0].UID || was.UID == pod.UID || named != nil && was.UID == named.UID
+			})
 	}
 	return slices.ContainsFunc(run.OwnerReferences, func(was metav1.OwnerReference) bool {
 		return was.Kind == is[0].Kind && was.Name == is[0].Name && was.UID != is[0].UID

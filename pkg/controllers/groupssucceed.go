@@ -26,6 +26,8 @@ type maker struct {
 	// them may wait no more.
 	waiting map[types.UID]*corev1.Pod
 	young   []*corev1.Pod
+	// sets are the controllers that it has, one for each template of its pods.
+	sets []makerID
 }
 
 // recent is how long after a pod has been made the one may be heard of to go that it replaces.
@@ -48,6 +50,67 @@ func makerOf(run *rqv1.Run) makerID {
 		return makerID{run.Namespace, run.OwnerReferences[0].UID}
 	}
 	return makerID{}
+}
+
+// lasting are what makes the pods of controllers that do so for one template alone, by these.
+type lasting map[makerID]metav1.OwnerReference
+
+// lasts returns what makes pods for which a controller is named, whatever their template. The lock is held.
+func (g *groups) lasts(by makerID) makerID {
+	if over, known := g.lasting[by]; known {
+		return makerID{by.namespace, over.UID}
+	}
+	return by
+}
+
+// learn notes what makes the pods of a group of one, where the controller that they name does so for their template
+// alone: the places of its pods are for those of the next template as well. That controller may be gone by now.
+func (g *groups) learn(o *group.Observed) {
+	if !o.Key.Alone() || len(o.Pods) == 0 {
+		return
+	}
+	named := metav1.GetControllerOfNoCopy(o.Pods[0])
+	if named == nil {
+		return
+	}
+	set := makerID{o.Key.Namespace, named.UID}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	over, known := g.lasting[set]
+	if known && (o.By == nil || o.By.UID == named.UID) {
+		o.By = &over
+	}
+	if known || o.By == nil || o.By.UID == named.UID {
+		return
+	}
+	by, was := makerID{set.namespace, o.By.UID}, g.makers[set]
+	if was == nil && g.makers[by] == nil {
+		return // nothing is known of their pods
+	}
+	if g.lasting == nil {
+		g.lasting = lasting{}
+	}
+	g.lasting[set] = *o.By
+	m := g.makes(by)
+	m.sets = append(m.sets, set)
+	if was != nil {
+		g.join(m, by, was)
+		delete(g.makers, set)
+	}
+}
+
+// join has a controller have what another had. The lock is held.
+func (g *groups) join(m *maker, by makerID, was *maker) {
+	for key := range was.runs {
+		g.of(key).maker = by
+	}
+	maps.Copy(m.runs, was.runs)
+	maps.Copy(m.vacant, was.vacant)
+	maps.Copy(m.waiting, was.waiting)
+	m.young = append(m.young, was.young...)
+	slices.SortStableFunc(m.young, func(a, b *corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
 }
 
 // successor reports whether a pod may be the next one that a controller makes instead of another of another name.
@@ -81,7 +144,7 @@ func (g *groups) waitsFor(pod *corev1.Pod, waits bool) {
 	if by == nil || !group.Of(pod).Alone() || !g.asksForGPUs(pod) {
 		return
 	}
-	id := makerID{pod.Namespace, by.UID}
+	id := g.lasts(makerID{pod.Namespace, by.UID})
 	m := g.makes(id)
 	if waits {
 		if _, waited := m.waiting[pod.UID]; !waited && successor(pod) {
@@ -100,7 +163,7 @@ func (g *groups) stands(run *rqv1.Run, is bool) {
 	if !alone || !key.Alone() {
 		return
 	}
-	of, by := g.of(key), makerOf(run)
+	of, by := g.of(key), g.lasts(makerOf(run))
 	if was := of.maker; was != (makerID{}) && (!is || was != by) {
 		m := g.makes(was)
 		delete(m.runs, key)
@@ -118,6 +181,9 @@ func (g *groups) stands(run *rqv1.Run, is bool) {
 func (g *groups) forgetMaker(by makerID) {
 	if m := g.makers[by]; m != nil && len(m.runs)+len(m.waiting) == 0 {
 		delete(g.makers, by)
+		for _, set := range m.sets {
+			delete(g.lasting, set)
+		}
 	}
 }
 
@@ -158,7 +224,9 @@ func (g *groups) succeed(run *rqv1.Run, v *view) bool {
 	if run != nil && g.clock.Since(pod.CreationTimestamp.Time) >= recent {
 		return false
 	}
-	by := makerID{pod.Namespace, metav1.GetControllerOfNoCopy(pod).UID}
+	g.mu.Lock()
+	by := g.lasts(makerID{pod.Namespace, metav1.GetControllerOfNoCopy(pod).UID})
+	g.mu.Unlock()
 	for _, key := range g.vacancies(by) {
 		if key != v.Key && g.alike(key, v) && g.moves(pod, v.Key, key, by) {
 			g.again(key)
@@ -239,7 +307,7 @@ func (g *groups) alike(key group.Key, v *view) bool {
 	o := *v.Observed
 	o.Key = key
 	d := group.DeriveNew(&o)
-	return d.Spec != nil && d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
+	return d.Spec != nil && d.Spec.Owner == run.Spec.Owner && d.Spec.PriorityClassName == run.Spec.PriorityClassName &&
 		equality.Semantic.DeepEqual(d.Spec.Resources, run.Spec.Resources)
 }
 
@@ -248,7 +316,9 @@ func (g *groups) alike(key group.Key, v *view) bool {
 func (g *groups) left(run *rqv1.Run, maker map[string]any) bool {
 	asked, says := group.Asked(maker)
 	key, _ := group.KeyOf(run)
-	by := makerOf(run)
+	g.mu.Lock()
+	by := g.lasts(makerOf(run))
+	g.mu.Unlock()
 	if !says || by == (makerID{}) {
 		return false
 	}

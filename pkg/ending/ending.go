@@ -73,8 +73,12 @@ func Evicted(pod *corev1.Pod) (Ending, bool) {
 	return Removed(pod)
 }
 
-// Removed returns likewise how a pod ended that is gone, with or without having been told before.
+// Removed returns likewise how a pod ended that is gone, with or without having been told before, or that its node had
+// ended, or turned away.
 func Removed(pod *corev1.Pod) (Ending, bool) {
+	if e, failed := Of(pod); failed && e.Cause == rqv1.CauseNode {
+		return e, true
+	}
 	condition := disruption(pod)
 	if condition == nil || known(InCondition, condition.Reason, rqv1.CauseNode) != rqv1.CauseNode {
 		return Ending{}, false

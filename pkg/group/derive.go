@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -44,7 +45,9 @@ type Observed struct {
 	Pods []*corev1.Pod
 	// Object is what the group is known by; nil where that is no object, is not there, or may not be read.
 	Object map[string]any
-	// Maker is the controller of the pods of a group of one; nil where there is none, or it may not be read.
+	// By is what makes the pods of a group of one, whatever their template, and Maker its object; nil where there is none,
+	// or it may not be read.
+	By    *metav1.OwnerReference
 	Maker map[string]any
 	// Above says what the object says, and then what it was made for, the nearest first.
 	Above []Said

@@ -3,6 +3,7 @@ package group
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -23,10 +24,17 @@ func Asked(maker map[string]any) (pods int, says bool) {
 			most = min(most, n-numberOr(maker, 0, "status", "succeeded"))
 		}
 		return int(max(0, most)), true
-	case slices.Contains([]string{"ReplicaSet", "StatefulSet", "ReplicationController"}, kind.Kind):
+	case slices.Contains([]string{"ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "DeploymentConfig",
+		"Rollout"}, kind.Kind):
 		return int(max(0, numberOr(maker, 1, "spec", "replicas"))), true
 	}
 	return 0, false
+}
+
+// OfOneTemplate reports whether a controller makes pods of one template for what controls it, which makes another such
+// for the next template.
+func OfOneTemplate(by *metav1.OwnerReference) bool {
+	return by.Kind == "ReplicaSet" || by.Kind == "ReplicationController"
 }
 
 // numberOr returns a number of an object; another where it does not say any.

@@ -125,8 +125,28 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 			deaths = append(deaths, deathIn(index, pod, e, f.Now))
 		}
 	}
+	deaths = append(deaths, s.untoldOfGone()...)
 	deaths = append(deaths, s.restarts.verdict.Deaths...)
 	slices.SortStableFunc(deaths, func(a, b rqv1.RunDeath) int { return a.At.Compare(b.At.Time) })
+	return deaths
+}
+
+// untoldOfGone returns likewise how ranks of a Run that runs were ended by their nodes whose pods are gone: somebody has
+// deleted these since, and their Leases are open.
+func (s *situation) untoldOfGone() (deaths []rqv1.RunDeath) {
+	f := s.facts
+	for _, lease := range f.Leases {
+		left, part := f.Left[lease.PodUID()], rank.Held(lease)
+		if left == nil || f.podOf[lease.PodUID()] != nil || lease.Spec.RunRef.UID != f.Run.UID || part.Spare ||
+			lease.Spec.Slice.Role != rqv1.RoleActive || !saysRunning(f.Run) || !f.Stands(lease.Node()) ||
+			s.cuts.of(lease) != nil || deathOf(f.Run, left) != nil {
+			continue
+		}
+		if e, ended := ending.Removed(left); ended {
+			deaths = append(deaths, deathIn(part.Index, left, e, f.Now))
+		}
+	}
+	slices.SortFunc(deaths, func(a, b rqv1.RunDeath) int { return cmp.Compare(a.Index, b.Index) })
 	return deaths
 }
 

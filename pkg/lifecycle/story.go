@@ -173,6 +173,14 @@ func (f *facts) whyNotReplaced() string {
 	return f.Refusal.Message
 }
 
+// whyLate says what keeps ranks that were lost from being replaced for now; empty where nothing is known.
+func (f *facts) whyLate() string {
+	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaited != "" {
+		return f.Refusal.Message
+	}
+	return f.Problem
+}
+
 // detail returns the reason or the exit code of a failed pod.
 func detail(pod *corev1.Pod) string {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
@@ -212,8 +220,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
 		message := fmt.Sprintf("replacing %d of %d pods", missing, wants)
-		if s.facts.Problem != "" {
-			message += ": " + s.facts.Problem
+		if why := s.facts.whyLate(); why != "" {
+			message += ": " + why
 		}
 		return "Replacing", message
 	case missing == 0 && wants < len(ranks) && !shrinks && !grows: // it has grown or shrunk before

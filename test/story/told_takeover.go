@@ -41,6 +41,7 @@ func takeoverStories() (all []Story) {
 	return append(all,
 		Story{Name: "took-over-loss-or-date", Args: soon("10s"), Alone: "the scheduler is killed",
 			Play: lostRankBeforeDate},
+		Story{Name: "took-over-a-start", Play: startGoesOn},
 		Story{Name: "took-over-without-room", Alone: "the scheduler is killed", Play: lossWithoutRoom})
 }
 
@@ -84,6 +85,26 @@ func lostRankBeforeDate(s *Teller) {
 	})
 	s.Ledger("old", Leases{"NodeFailure": 1, Open: 1})
 	s.Says("old", rqv1.RunRunning, "bound 8 GPUs")
+}
+
+// startGoesOn has room come free for a Run that waits, and others behind it wait for less: whoever goes on with its
+// start midway gives them none of it.
+func startGoesOn(s *Teller) {
+	s.Nodes("d0", 4)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("brief", 32, InPods(8))
+	s.Says("brief", rqv1.RunRunning)
+	s.Submit("old", 32, InPods(8))
+	s.Says("old", rqv1.RunPending)
+	for _, name := range []string{"rival-a", "rival-b"} {
+		s.Submit(name, 8, InPods(8))
+		s.Says(name, rqv1.RunPending)
+	}
+	s.Finish("brief")
+	s.Says("old", rqv1.RunRunning, "bound 32 GPUs")
+	s.Ledger("old", Leases{Open: 4})
+	s.Nothing("rival-a")
+	s.Nothing("rival-b")
 }
 
 // lossWithoutRoom has a rank be lost for which there is no room: its Run ends, and what it held is another's.

@@ -19,12 +19,18 @@ type disturbance struct {
 	// ends ends pods of the workload on a node, and returns which. back has the node be as it was; nil where it is.
 	ends func(t *told, node string) map[string]bool
 	back story.NodeChange
+	// lasts is for how long the node is not as it was.
+	lasts time.Duration
 }
 
 var disturbances = []disturbance{
 	{name: "is-drained", ends: (*told).drains, back: func(n *corev1.Node) { n.Spec.Unschedulable = false }},
+	{name: "is-drained-for-long", ends: (*told).drains, back: func(n *corev1.Node) { n.Spec.Unschedulable = false },
+		lasts: 20 * time.Second},
 	{name: "is-tainted", ends: (*told).taints, back: untainted},
+	{name: "is-tainted-for-long", ends: (*told).taints, back: untainted, lasts: 20 * time.Second},
 	{name: "is-turned-away", ends: (*told).turnsAway},
+	{name: "is-turned-away-and-deleted", ends: (*told).turnsAwayAndDeletes},
 }
 
 // disturbed are the situations in which that happens: while there is room elsewhere, and while there is none and
@@ -51,6 +57,7 @@ func (t *told) isDisturbed(by disturbance, full bool) {
 	lost := by.ends(t, node)
 	t.sees("is to lose pods", func(w *story.World) error { return t.there(w, lost, before) })
 	if by.back != nil {
+		t.Never(by.lasts, t.w.Name+" is to be tended", t.tend)
 		t.ChangeNode(node, by.back)
 	}
 	t.recovers(lost, before)
@@ -147,6 +154,15 @@ func (t *told) taints(node string) map[string]bool {
 // untainted takes those taints off a node.
 func untainted(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == lookedAt })
+}
+
+// turnsAwayAndDeletes likewise, and has the pod's controller delete it as soon as it sees that.
+func (t *told) turnsAwayAndDeletes(node string) map[string]bool {
+	lost := t.turnsAway(node)
+	for name := range lost {
+		t.DeletePod(name)
+	}
+	return lost
 }
 
 // turnsAway has a node not take one of the workload's pods, for once.

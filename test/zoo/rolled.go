@@ -3,6 +3,7 @@ package zoo
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -58,12 +59,9 @@ func (t *told) rolls() {
 func (t *told) rollsWhereNothingIsFree() {
 	t.makes()
 	t.sees("is to run", t.runs)
+	t.Later(2 * time.Second) // when a Run has started is known in whole seconds
 	places, surge := t.places(), numberAt(t.roots[0].Object, "spec.strategy.rollingUpdate.maxSurge", 0) > 0
-	if t.roots[0].GetKind() == "StatefulSet" {
-		t.crowds()
-	} else {
-		t.occupies()
-	}
+	t.crowds()
 	t.changes()
 	if surge {
 		t.sees("is to wait beside what runs", t.waitsBeside)

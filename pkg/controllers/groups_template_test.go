@@ -1,0 +1,147 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// set is the ReplicaSet of a Deployment for one template.
+func set(name string) map[string]any {
+	return map[string]any{"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": map[string]any{
+		"namespace": "ns", "name": name, "uid": name, "ownerReferences": []any{map[string]any{"apiVersion": "apps/v1",
+			"kind": "Deployment", "name": "web", "uid": "deployment", "controller": true}}}}
+}
+
+// ofSet is a pod that a ReplicaSet makes.
+func (g *grouped) ofSet(name, set string) *corev1.Pod {
+	pod := madeBy("apps/v1", "ReplicaSet", name, g.clock.Now())
+	pod.OwnerReferences[0].Name, pod.OwnerReferences[0].UID = set, types.UID(set)
+	return pod
+}
+
+// deployed is a Run that runs with the only pod of a Deployment.
+func deployed(t *testing.T) (g *grouped, pod *corev1.Pod, objects map[string]map[string]any) {
+	t.Helper()
+	return madeFor(t, "Deployment")
+}
+
+// madeFor is such a Run, made for what is above its pod as far up as may be read at first.
+func madeFor(t *testing.T, above string) (g *grouped, pod *corev1.Pod, objects map[string]map[string]any) {
+	t.Helper()
+	g = newGrouped(t)
+	g.named("o")
+	objects = map[string]map[string]any{"ReplicaSet/web-1": set("web-1"), "ReplicaSet/web-2": set("web-2"),
+		"Deployment/web": {"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{"namespace": "ns", "name": "web", "uid": "deployment"},
+			"spec":     map[string]any{"replicas": int64(1)}}}
+	deployment := objects["Deployment/web"]
+	if above != "Deployment" {
+		delete(objects, "Deployment/web")
+	}
+	g.groups.client = &withObjects{WithWatch: g.groups.client, has: objects}
+	pod = g.ofSet("web-a", "web-1")
+	g.groups.note(pod)
+	g.want("it is new", pod, "create")
+	if of := g.run().OwnerReferences; len(of) != 1 || of[0].Kind != above {
+		t.Errorf("the Run goes with %v", of)
+	}
+	g.runsWith(pod)
+	g.want("it runs", pod)
+	objects["Deployment/web"] = deployment
+	return g, pod, objects
+}
+
+// TestThePodOfTheNextTemplate takes the place of that of the one before, as a Deployment makes a ReplicaSet for each,
+// and keeps it when the ReplicaSet of the first is gone.
+func TestThePodOfTheNextTemplate(t *testing.T) {
+	g, was, objects := deployed(t)
+	run := g.run()
+	g.lost(was)
+	g.want("its pod is gone", was)
+	g.clock.Step(2 * settles)
+	g.want("it has been gone for a moment", was)
+	is := g.ofSet("web-b", "web-2")
+	g.groups.note(is)
+	g.want("another is made", is)
+	delete(objects, "ReplicaSet/web-1")
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
+	if g.at(is) != "Pod/web-a" || g.run().UID != run.UID {
+		t.Errorf("the next pod is in group %s of Run %s", g.at(is), g.run().UID)
+	}
+}
+
+// TestAPodOfTheNextTemplateThatComesFirst takes the place of the one that goes as it is heard of.
+func TestAPodOfTheNextTemplateThatComesFirst(t *testing.T) {
+	g, was, _ := deployed(t)
+	run, is := g.run(), g.ofSet("web-b", "web-2")
+	g.groups.note(is)
+	g.want("another is made", is, "create")
+	g.lostOf(run, was)
+	g.want("the first is gone", is, "delete")
+	if at := g.at(is); at != "Pod/web-a" {
+		t.Errorf("the next pod is in group %s", at)
+	}
+}
+
+// TestAPlaceThatADeploymentLeaves is not kept.
+func TestAPlaceThatADeploymentLeaves(t *testing.T) {
+	g, was, objects := deployed(t)
+	objects["Deployment/web"]["spec"] = map[string]any{"replicas": int64(0)}
+	g.lost(was)
+	g.want("its pod is gone", was)
+	g.clock.Step(settles)
+	g.want("it has been gone for a moment", was, "delete")
+}
+
+// TestAReplicaSetThatIsGoneIsKnown: a pod of it that waits does not have its Run be taken for another's.
+func TestAReplicaSetThatIsGoneIsKnown(t *testing.T) {
+	g, was, objects := deployed(t)
+	g.lost(was)
+	is := g.ofSet("web-b", "web-2")
+	g.groups.note(is)
+	g.want("another is made", is)
+	delete(objects, "ReplicaSet/web-2")
+	g.want("its ReplicaSet is gone", was)
+}
+
+// TestARunOfAReplicaSetStays: one that was made for what its pods name goes on with the next pod that names it.
+func TestARunOfAReplicaSetStays(t *testing.T) {
+	g, was, _ := madeFor(t, "ReplicaSet")
+	g.lost(was)
+	is := g.ofSet("web-b", "web-1")
+	g.groups.note(is)
+	g.want("another is made", is)
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
+}
+
+// TestADeploymentThatMayNotBeReadAnyMore is known all the same.
+func TestADeploymentThatMayNotBeReadAnyMore(t *testing.T) {
+	g, was, objects := deployed(t)
+	g.lost(was)
+	delete(objects, "Deployment/web")
+	is := g.ofSet("web-b", "web-1")
+	g.groups.note(is)
+	g.want("another is made", is)
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
+}
+
+// TestNobodyIsRememberedForATemplate once nothing of it is left.
+func TestNobodyIsRememberedForATemplate(t *testing.T) {
+	g, was, _ := deployed(t)
+	run := g.run()
+	g.lost(was)
+	is := g.ofSet("web-b", "web-2")
+	g.groups.note(is)
+	g.want("another is made", is)
+	g.groups.drop(is)
+	g.groups.ended(run)
+	if left := []int{len(g.groups.makers), len(g.groups.lasting)}; !cmp.Equal(left, []int{0, 0}) {
+		t.Errorf("%v are remembered", left)
+	}
+}
