@@ -100,13 +100,19 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 			return o, "", err
 		}
 		o.Above = append(o.Above, said(object))
-		if n := len(o.Above); key.Alone() && object.GetUID() == next.UID &&
-			(n == 1 || n == 2 && o.By != nil && group.OfOneTemplate(o.By)) {
+		if key.Alone() && object.GetUID() == next.UID && (len(o.Above) == 1 || makesForTemplates(o, object)) {
 			o.By, o.Maker = next, object.Object
 		}
 		next = metav1.GetControllerOf(object)
 	}
 	return o, "", nil
+}
+
+// makesForTemplates reports whether an object is what controls that which makes a group's pods for one template: it says
+// how many there are to be, and makes another such controller for the next template.
+func makesForTemplates(o *group.Observed, object *unstructured.Unstructured) bool {
+	_, says := group.Asked(object.Object)
+	return len(o.Above) == 2 && o.By != nil && group.OfOneTemplate(o.By) && says
 }
 
 // named reads what a reference in a namespace names, which may be another of that name.

@@ -24,8 +24,7 @@ func Asked(maker map[string]any) (pods int, says bool) {
 			most = min(most, n-numberOr(maker, 0, "status", "succeeded"))
 		}
 		return int(max(0, most)), true
-	case slices.Contains([]string{"ReplicaSet", "StatefulSet", "ReplicationController", "Deployment", "DeploymentConfig",
-		"Rollout"}, kind.Kind):
+	case slices.Contains([]string{"ReplicaSet", "StatefulSet", "ReplicationController", "Deployment"}, kind.Kind):
 		return int(max(0, numberOr(maker, 1, "spec", "replicas"))), true
 	}
 	return 0, false
