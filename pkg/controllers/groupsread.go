@@ -108,8 +108,8 @@ func (r *groupReader) observe(ctx context.Context, key group.Key, run *rqv1.Run,
 	return o, "", nil
 }
 
-// makesForTemplates reports whether an object is what controls that which makes a group's pods for one template: it says
-// how many there are to be, and makes another such controller for the next template.
+// makesForTemplates reports whether an object is what controls that which makes a group's pods for one template: it
+// says how many there are to be, and makes another such controller for the next template.
 func makesForTemplates(o *group.Observed, object *unstructured.Unstructured) bool {
 	_, says := group.Asked(object.Object)
 	return len(o.Above) == 2 && o.By != nil && group.OfOneTemplate(o.By) && says

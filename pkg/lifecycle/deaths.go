@@ -131,8 +131,8 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 	return deaths
 }
 
-// untoldOfGone returns likewise how ranks of a Run that runs were ended by their nodes whose pods are gone: somebody has
-// deleted these since, and their Leases are open.
+// untoldOfGone returns likewise how ranks of a Run that runs were ended by their nodes whose pods are gone: somebody
+// has deleted these since, and their Leases are open.
 func (s *situation) untoldOfGone() (deaths []rqv1.RunDeath) {
 	f := s.facts
 	for _, lease := range f.Leases {
