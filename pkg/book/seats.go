@@ -272,6 +272,9 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 			out = append(out, g.missingPod(m, domains))
 		}
 	}
+	if s.outlivedAgain(g, out) {
+		return nil, g.notYet(untilEnded)
+	}
 	return out, nil
 }
 

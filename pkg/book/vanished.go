@@ -80,14 +80,29 @@ func (s *seating) outlives(l *rqv1.Lease) {
 // elsewhere has a room not be where its rank goes on before any other.
 func (v *vacancy) elsewhere() { v.node, v.payer, v.own = "", payer{}, false }
 
-// awaitsEnd reports whether ranks of a gang may have the room of a pod that has vanished once that is free, and no
-// spare stands by for them.
+// awaitsEnd reports whether ranks of a gang may have the room of a pod that has vanished once that is free, on a node
+// that takes them, and no spare stands by for them.
 func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
 	return slices.ContainsFunc(g.vacant, func(v vacancy) bool {
-		return s.outlived(&v) && slices.ContainsFunc(missing, func(m plan.Missing) bool {
+		return s.outlived(&v) && s.accepts(g, s.held[v.pod].node) && slices.ContainsFunc(missing, func(m plan.Missing) bool {
 			return !m.Spare && m.Index == v.index && !g.hasSpareFor(m.Part)
 		})
 	})
+}
+
+// outlivedAgain reports whether several pods of a rank that is missing have vanished whose containers may run: it goes
+// nowhere else meanwhile, so that nobody has a Run hold more and more by deleting its pods.
+func (s *seating) outlivedAgain(g *gang, missing []plan.Missing) bool {
+	if len(missing) == 0 {
+		return false
+	}
+	of := map[rank.Part]int{}
+	for _, l := range s.ofRun[g.run.UID] {
+		if l.outlived && l.reason == "" {
+			of[l.part]++
+		}
+	}
+	return slices.ContainsFunc(missing, func(m plan.Missing) bool { return of[m.Part] > 1 })
 }
 
 // hasSpareFor reports whether a spare stands by for a rank, and for no other yet.

@@ -88,7 +88,7 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 	}{
 		"a rank":                     {vanishes, time.Minute, deleted, nil},
 		"a pod of others":            {vanishes, time.Minute, deleted, theirs},
-		"a shard":                    {vanishes, time.Minute, deleted, opportunistic},
+		"a shard":                    {vanishes, rules.OpportunisticGrace, deleted, opportunistic},
 		"a rank that has ended":      {ends, 0, deleted, nil},
 		"others' pod that has ended": {ends, 0, deleted, theirs},
 		"once it had been told to go": {func(s *storm, pod *corev1.Pod) {
@@ -114,6 +114,21 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 			pod.Status.Phase = corev1.PodPending
 			s.SetPod(pod)
 			s.Vanish(pod.UID)
+		}, 0, deleted, nil},
+		"before any container of it had begun": {func(s *storm, pod *corev1.Pod) {
+			pod = pod.DeepCopy()
+			pod.Status = corev1.PodStatus{Phase: corev1.PodPending, StartTime: pod.Status.StartTime,
+				ContainerStatuses: []corev1.ContainerStatus{{State: corev1.ContainerState{
+					Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}}}}
+			s.SetPod(pod)
+			s.Vanish(pod.UID)
+		}, 0, deleted, nil},
+		"and who noted it had a clock that was a day ahead": {func(s *storm, pod *corev1.Pod) {
+			s.Vanish(pod.UID)
+			s.work()
+			lease := s.leaseOfPod(pod.UID).DeepCopy()
+			lease.Status.EndsBy.Time = lease.Status.EndsBy.Add(24 * time.Hour)
+			s.SetLease(lease)
 		}, 0, deleted, nil},
 		"and the process begins anew": {func(s *storm, pod *corev1.Pod) {
 			s.Vanish(pod.UID)
@@ -181,6 +196,41 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who deletes a rank's pods by force again and again has its Run hold no more than the room of one of them beside its
+// own: the others find theirs.
+func TestARankThatVanishesAgainAndAgain(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.graceful(4)
+		for range 4 {
+			for _, pod := range s.ranksOf("run0") {
+				if pod.Spec.NodeName != "" {
+					s.withGrace(pod.UID, 60)
+					s.Vanish(pod.UID)
+				}
+			}
+			s.work()
+			s.during(time.Second)
+			s.work()
+		}
+		open := 0
+		for _, l := range s.Leases {
+			if !l.Status.Closed {
+				open++
+			}
+		}
+		if open > 2 {
+			s.t.Fatalf("%d Leases of its only rank are open\n%s", open, s.story())
+		}
+		s.submit("run1", "org:a", 1, 2, 8)
+		s.work()
+		s.running("run1", "although two nodes are free")
+		s.Now = s.Now.Add(2 * time.Minute)
+		s.Book.Advance(s.Now)
+		s.rounds(10)
+		s.running("run0", "once their containers have ended")
+	})
 }
 
 // A spare runs nothing on the GPUs that it keeps.

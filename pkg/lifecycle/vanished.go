@@ -10,20 +10,28 @@ import (
 // Whoever deletes a pod by force removes its object and not its containers: its kubelet ends these with the grace
 // period that the pod had. They use their GPUs until then, and the kubelet turns away whoever is bound to these.
 
+// apart is by how much the clocks of processes that lead one after the other may differ.
+const apart = time.Minute
+
 // endsBy returns until when containers of a Lease's pod may run whose object is gone; zero where none do. What a Lease
 // says stands whatever becomes of its Run, unless the node is lost.
 func (f *facts) endsBy(lease *rqv1.Lease) time.Time {
-	pod, says := lease.PodUID(), lease.Status.EndsBy
+	pod, says, last := lease.PodUID(), lease.Status.EndsBy, f.Now.Add(secondsOf(f.longestGrace()))
+	if lease.Spec.Slice.Role == rqv1.RoleBorrowed { // who pays does not wait for shards
+		last = f.Now.Add(f.OpportunisticGrace)
+	}
 	v, vanished := f.Vanished[pod]
 	switch {
 	case f.podOf[pod] != nil, !f.Stands(lease.Node()):
+		return time.Time{}
+	case says != nil && says.After(last.Add(apart)): // who wrote that had another clock
 		return time.Time{}
 	case says != nil:
 		return says.Time
 	case !vanished:
 		return time.Time{}
 	}
-	by, last := cmp.Or(v.By, f.Now.Add(v.Grace)), f.Now.Add(secondsOf(f.longestGrace()))
+	by := cmp.Or(v.By, f.Now.Add(v.Grace))
 	if last.Before(by) {
 		by = last
 	}

@@ -12,9 +12,23 @@ import (
 // end it, with its grace period, without deleting it: its object stays, and so does what it has printed.
 const EndsNow = 1
 
-// MayRun reports whether containers of a pod may run: a kubelet has taken it, and has not said that they have ended, as
-// it does before it lets a pod go.
-func MayRun(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && Taken(pod) && !Ended(pod) }
+// MayRun reports whether containers of a pod may run: a kubelet has taken it and begun one, and has not said that they
+// have ended, as it does before it lets a pod go. Those whose images cannot be had are what people delete by force.
+func MayRun(pod *corev1.Pod) bool {
+	return pod.Spec.NodeName != "" && Taken(pod) && !Ended(pod) && (pod.Status.Phase != corev1.PodPending || begun(pod))
+}
+
+// begun reports whether a container of a pod runs, or has.
+func begun(pod *corev1.Pod) bool {
+	for _, of := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range of {
+			if c := &of[i]; c.State.Running != nil || c.State.Terminated != nil || c.LastTerminationState.Terminated != nil {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // ByForce reports whether a pod has been deleted without any time to end: its object goes at once, and its containers
 // have what its kubelet gives them.
