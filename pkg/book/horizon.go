@@ -74,9 +74,11 @@ func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 // askForSome is askFor with other pods missing than all, by what nodes have said of a decision to cut too. A forecast
 // asks about a gang many times: one whose pods are of many kinds is asked about on nodes that all of them may use.
 func (f *horizon) askForSome(g *gang, d plan.Demand, missing []plan.Missing, cuts bool, pod *corev1.Pod) forecast.Ask {
-	ask := forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: missing, Excluded: f.nodes.rejected(g, pod)}
-	if n := len(g.variants()); n > 0 && n <= mostKinds {
+	ask := forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: missing}
+	if len(g.variants()) <= mostKinds {
 		ask.Missing, ask.Excluded = f.nodes.byKind(g, missing, cuts), f.nodes.rejectedAll(g, pod)
+	} else {
+		ask.Excluded = f.nodes.rejected(g, pod)
 	}
 	return ask
 }

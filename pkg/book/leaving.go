@@ -73,3 +73,20 @@ func (v *activations) takeLeaving(g *gang, pod *corev1.Pod, p *forecast.Promise,
 	}
 	v.mail.reconcile(keyOf(g.run), lane.Begin)
 }
+
+// stillLeaving reports whether pods beyond the width of a gang have not given up their room yet.
+func (s *seating) stillLeaving(g *gang) bool {
+	for _, of := range [...]*squad{&g.active, &g.spares} {
+		for _, m := range of.members[min(of.size, len(of.members)):] {
+			if m != nil && m.placed() {
+				return true
+			}
+		}
+	}
+	for i := range g.vacant {
+		if h := s.held[g.vacant[i].pod]; g.vacant[i].index == anyRank && h != nil && h.leased {
+			return true
+		}
+	}
+	return false
+}

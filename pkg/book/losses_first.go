@@ -73,7 +73,7 @@ func (l *lossesFirst) lacks(g *gang) bool {
 // startedInPart reports whether some pods of a gang that starts have Leases, and another one waits for its place.
 func (g *gang) startedInPart() bool {
 	if g.run == nil || g.started() || g.over() || g.opportunistic() || g.suspended() || g.shape != nil ||
-		g.run.DeletionTimestamp != nil || g.leader() == nil {
+		g.run.DeletionTimestamp != nil || g.leader() == nil || !g.complete() {
 		return false
 	}
 	for m := range g.all() {

@@ -234,23 +234,6 @@ func (s *seating) stillLeased(g *gang) *plan.Refusal {
 	return nil
 }
 
-// stillLeaving reports whether pods beyond the width of a gang have not given up their room yet.
-func (s *seating) stillLeaving(g *gang) bool {
-	for _, of := range [...]*squad{&g.active, &g.spares} {
-		for _, m := range of.members[min(of.size, len(of.members)):] {
-			if m != nil && m.placed() {
-				return true
-			}
-		}
-	}
-	for i := range g.vacant {
-		if h := s.held[g.vacant[i].pod]; g.vacant[i].index == anyRank && h != nil && h.leased {
-			return true
-		}
-	}
-	return false
-}
-
 // missingOf lists the pods of a gang without a node, spares of a Run that has started apart. A cohort that it grows by
 // comes when nothing else is missing. It refuses while the Lease of a lost rank, or of the spare whose place it takes,
 // is open: that is closed first. The room that was kept for the missing is theirs now; that of spares stays kept until

@@ -10,7 +10,8 @@ const standsBackFor = 30 * time.Second
 // tried.
 func (x *starter) standsBack(g *gang, now time.Time) bool {
 	t := g.run.Status.Timeouts
-	if t == nil || g.started() || t.Attempt+1 != g.run.Status.Attempt || g.activates() {
+	if t == nil || g.started() || t.Attempt+1 != g.run.Status.Attempt || g.activates() ||
+		g.startedInPart() { // it had its turn
 		return false
 	}
 	if g.stoodBack.IsZero() {

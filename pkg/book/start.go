@@ -145,7 +145,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		if len(within) == 0 {
 			return nil, nil // all of them have their nodes
 		}
-		defer x.paySeats(g, seated, now)()
+		defer x.paySeats(g, seated, within, now)()
 		return x.placeAside(g, d, claim, within, rejected, now)
 	}
 	least := g.narrowest().Pods()
@@ -158,7 +158,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	}
 	x.places.resize(g, g.full.At(width))
 	assignments = x.seats.besideShards(g.full.Flavor, assignments, func() ([]plan.Assignment, *plan.Refusal) {
-		defer x.paySeats(g, seated, now)()
+		defer x.paySeats(g, seated, missing, now)()
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
 	x.take(g, pod, seated, x.inOrder(g, assignments), now)
@@ -197,7 +197,7 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		d.Beside, claim.Most = nil, nil
 		return plan.Fits(x.fleet, x.accounts, d, claim, d.Within(missing), rejected, now)
 	})
-	if !g.started() {
+	if !g.started() && plan.MayLast(x.fleet, claim) {
 		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
 			x.nodes.rejectedAll(g, pod), now))
 	}
@@ -249,7 +249,7 @@ func (x *starter) takeSeats(g *gang, missing []plan.Missing, usable func(*vacanc
 // paySeats has the payers of ranks that take the places of spares be charged for these, instead of the spares' own,
 // until what it returns is called: what other ranks are to cost is beside that. Those whose nodes are out of service
 // may be paid for elsewhere from what is kept for them there.
-func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (back func()) {
+func (x *starter) paySeats(g *gang, seated []plan.Assignment, missing []plan.Missing, now time.Time) (back func()) {
 	fork := plan.NewFork(x.fleet, x.accounts)
 	for _, a := range seated {
 		at := slices.IndexFunc(g.vacant, func(v vacancy) bool { return v.seat() && v.index == a.Index })
@@ -261,8 +261,10 @@ func (x *starter) paySeats(g *gang, seated []plan.Assignment, now time.Time) (ba
 		fork.Open(charged(g.vacant[at].pod), x.seats.chargeOf(&m, now))
 	}
 	for i := range g.vacant {
-		if _, stays := x.stays(g, &g.vacant[i], now); stays {
-			fork.Void(charged(g.vacant[i].pod))
+		v := &g.vacant[i]
+		_, stays := x.stays(g, v, now)
+		if stays && slices.ContainsFunc(missing, func(m plan.Missing) bool { return !m.Spare && m.Index == v.index }) {
+			fork.Void(charged(v.pod))
 		}
 	}
 	return fork.Revert

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
 // A node turns a rank away, and somebody deletes the pod before anybody has looked: the end that is seen of it may be
@@ -19,6 +20,10 @@ func TestARankThatIsDeletedAfterItsNodeTurnedItAway(t *testing.T) {
 				failed := pod.DeepCopy()
 				failed.Status.Phase, failed.Status.Reason = corev1.PodFailed, sign
 				w.Pods[pod.UID] = failed
+			},
+			"seen, and what is to be told of it is not written at first": func(w *world, pod *corev1.Pod) {
+				w.Faults.Add(sim.Fault{Of: sim.Statuses, Do: sim.Away})
+				w.Evict(pod.UID, sign)
 			},
 		} {
 			t.Run(name+" "+how, func(t *testing.T) {

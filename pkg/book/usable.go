@@ -81,6 +81,7 @@ func (r *round) usableTo(g *gang, c *crowd) *topology.Blocks {
 	}
 	usable, known := r.w.admits.usable(c.flavor, c.pods, g.model(), &r.asked)
 	if !known {
+		r.usable[key] = nil
 		return nil
 	}
 	if usable != nil || c.beside != nil {
@@ -108,6 +109,9 @@ func (a *admitting) usable(flavor, says string, pod *corev1.Pod, asked *int) (no
 		return nil, true
 	}
 	is := a.admissionOf(flavor, says)
+	if is == nil {
+		return nil, false
+	}
 	if *asked > 0 && *asked+len(is.unknown) > mostNodesAsked {
 		return nil, false
 	}
@@ -123,7 +127,8 @@ func (a *admitting) usable(flavor, says string, pod *corev1.Pod, asked *int) (no
 	return is.usable, true
 }
 
-// admissionOf returns what is known for pods that say so, instead of what was asked longest ago where there is much.
+// admissionOf returns what is known for pods that say so, instead of what nobody has asked for long where there is
+// much; nil where all of it is asked for. A round asks for one after the other: each would take the place of the next.
 func (a *admitting) admissionOf(flavor, says string) *admission {
 	known := a.known[flavor]
 	if known == nil {
@@ -133,9 +138,14 @@ func (a *admitting) admissionOf(flavor, says string) *admission {
 	is := known[says]
 	if is == nil {
 		if len(known) >= mostUsable {
-			delete(known, slices.MinFunc(slices.Collect(maps.Keys(known)), func(x, y string) int {
+			last := slices.MinFunc(slices.Collect(maps.Keys(known)), func(x, y string) int {
 				return cmp.Compare(known[x].asked, known[y].asked)
-			}))
+			})
+			if a.asked-known[last].asked < 2*mostUsable {
+				a.asked++
+				return nil
+			}
+			delete(known, last)
 		}
 		is = &admission{usable: map[string]bool{}, unknown: map[string]bool{}}
 		for node := range a.of(flavor) {
@@ -150,9 +160,12 @@ func (a *admitting) admissionOf(flavor, says string) *admission {
 
 // changed notes that a node says something else, has come or is gone.
 func (a *admitting) changed(node string) {
-	for _, known := range a.known {
-		for _, is := range known {
+	for flavor, known := range a.known {
+		for says, is := range known {
 			is.unknown[node] = true
+			if len(is.unknown) > 2*len(a.of(flavor)) { // nobody has asked for it while many have come and gone
+				delete(known, says)
+			}
 		}
 	}
 }

@@ -40,8 +40,18 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 // where that has no room or was not written in time: a device of it was broken, or it was evicted. Spares and shards
 // are told of by nobody but the status.
 func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
-	return f.toldEvicted(lease) || saysRunning(f.Run) && lease.Spec.Slice.Role == rqv1.RoleActive &&
-		f.wordOfEviction(lease) != ""
+	return f.toldEvicted(lease) || lease.Spec.Slice.Role == rqv1.RoleActive &&
+		(f.endedByNode(lease) || saysRunning(f.Run) && f.wordOfEviction(lease) != "")
+}
+
+// endedByNode reports whether the pod of a Lease is gone that its node had ended, or turned away.
+func (f *facts) endedByNode(lease *rqv1.Lease) bool {
+	left := f.Left[lease.PodUID()]
+	if left == nil {
+		return false
+	}
+	e, failed := ending.Of(left)
+	return failed && e.Cause == rqv1.CauseNode
 }
 
 // wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells or,
@@ -131,15 +141,15 @@ func untoldDeaths(s *situation) (deaths []rqv1.RunDeath) {
 	return deaths
 }
 
-// untoldOfGone returns likewise how ranks of a Run that runs were ended by their nodes whose pods are gone: somebody
-// has deleted these since, and their Leases are open.
+// untoldOfGone returns likewise how ranks were ended for their nodes' sake whose pods are gone: somebody has deleted
+// these since, and their Leases are open.
 func (s *situation) untoldOfGone() (deaths []rqv1.RunDeath) {
 	f := s.facts
 	for _, lease := range f.Leases {
 		left, part := f.Left[lease.PodUID()], rank.Held(lease)
 		if left == nil || f.podOf[lease.PodUID()] != nil || lease.Spec.RunRef.UID != f.Run.UID || part.Spare ||
-			lease.Spec.Slice.Role != rqv1.RoleActive || !saysRunning(f.Run) || !f.Stands(lease.Node()) ||
-			s.cuts.of(lease) != nil || deathOf(f.Run, left) != nil {
+			lease.Spec.Slice.Role != rqv1.RoleActive || !saysRunning(f.Run) && !f.endedByNode(lease) ||
+			!f.Stands(lease.Node()) || s.cuts.of(lease) != nil || deathOf(f.Run, left) != nil {
 			continue
 		}
 		if e, ended := ending.Removed(left); ended {

@@ -114,6 +114,9 @@ type Decision struct {
 	// requeues says that the Run gives up what it holds and waits again, resumes that it has its place from now on, and
 	// tellsShards that the status tells of shards that give way and were not told before.
 	requeues, resumes, tellsShards bool
+	// tellsOfGone says that the status tells how ranks ended whose pods are gone: once their Leases are closed as well
+	// nothing would.
+	tellsOfGone bool
 }
 
 // Starts reports whether the status is the first that says that a Run runs.
@@ -127,7 +130,7 @@ func (d *Decision) Starts(run *rqv1.Run) bool {
 func (d *Decision) TellFirst() bool {
 	noticed := func(deletion Deletion) bool { return deletion.Notice != nil }
 	return d.Status != nil && (d.Status.Phase == rqv1.RunFailed || d.requeues || d.resumes || d.tellsShards ||
-		slices.ContainsFunc(d.Delete, noticed))
+		d.tellsOfGone || slices.ContainsFunc(d.Delete, noticed))
 }
 
 // WithoutReplacements returns the decision without the pods that replace ranks, or get them, and without the closings

@@ -72,19 +72,15 @@ type beside struct {
 	within map[string]bool
 	fork   *Fork
 	left   Claim // what is left of the claim beside what is planned so far
-	vain   int   // how many domains have been tried in vain, of most
-	most   int
+	vain   int   // how many domains have been tried in vain
 }
 
-// vainDomains is how many domains are tried in vain for one gang at most: each takes a plan while the book waits.
-// vainlyAsked is how many where it is only asked whether it fits, which others are asked about many times.
-const (
-	vainDomains = 64
-	vainlyAsked = 8
-)
+// vainDomains is how many domains are tried in vain for one gang at most: each takes a plan while the book waits, and
+// who decides whom to cut asks many times.
+const vainDomains = 16
 
-func (s *several) on(fleet *topology.Fleet, within map[string]bool, most int) *beside {
-	return &beside{several: s, within: within, fork: NewFork(fleet, s.accounts), left: s.claim, most: most}
+func (s *several) on(fleet *topology.Fleet, within map[string]bool) *beside {
+	return &beside{several: s, within: within, fork: NewFork(fleet, s.accounts), left: s.claim}
 }
 
 // place returns where each of the pods goes, or why one of them has no place.
@@ -99,13 +95,21 @@ func (p *beside) place() ([]Assignment, *Refusal) {
 		if out, ok := p.search(p.units()); ok {
 			return out, nil
 		}
-	} else if parts := p.sharesOf(); parts != nil { // nor may the nodes
-		if out, refusal := p.put(parts, ""); refusal == nil {
-			return out, nil
-		}
+	} else if out, ok := p.share(p.kinds, ""); ok { // nor may the nodes
+		return out, nil
 	}
 	p.restart()
 	return nil, refusal
+}
+
+// share places kinds by the parts that they have of the nodes, in a domain if one is given.
+func (p *beside) share(kinds []ofKind, domain string) ([]Assignment, bool) {
+	parts := p.sharesOf(kinds, domain)
+	if parts == nil {
+		return nil, false
+	}
+	out, refusal := p.put(parts, domain)
+	return out, refusal == nil
 }
 
 // placeOr places them, or says why it cannot: not even pods that are alike have places where these lack some.
@@ -196,7 +200,8 @@ type unit struct {
 	kinds  []ofKind
 	pods   int
 	bound  bool // to the domain where the others of their group are
-	usable int  // nodes, by those of its pods that may use the fewest
+	domain string
+	usable int // nodes, by those of its pods that may use the fewest
 }
 
 // choice is how many nodes a unit may choose from.
@@ -227,7 +232,7 @@ func (s *several) units() (out []*unit) {
 			last := &u.kinds[len(u.kinds)-1]
 			last.missing = append(last.missing, m)
 			u.pods++
-			u.bound = u.bound || m.Domain != ""
+			u.bound, u.domain = u.bound || m.Domain != "", cmp.Or(u.domain, m.Domain)
 			u.usable = min(u.usable, len(k.Nodes))
 		}
 	}
@@ -245,7 +250,14 @@ func (p *beside) search(units []*unit) ([]Assignment, bool) {
 	}
 	u, left, mark := units[0], p.left, p.fork.Mark()
 	for _, domain := range p.roomsFor(u) {
-		if out, refusal := p.put(u.kinds, domain); refusal == nil {
+		out, refusal := p.put(u.kinds, domain)
+		there := refusal == nil
+		if !there {
+			p.fork.RevertTo(mark)
+			p.left = left
+			out, there = p.share(u.kinds, cmp.Or(domain, u.domain))
+		}
+		if there {
 			if others, ok := p.search(units[1:]); ok {
 				return append(out, others...), true
 			}
@@ -253,7 +265,7 @@ func (p *beside) search(units []*unit) ([]Assignment, bool) {
 		p.fork.RevertTo(mark)
 		p.left = left
 		p.vain++
-		if p.vain >= p.most {
+		if p.vain >= vainDomains {
 			break
 		}
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -18,8 +19,12 @@ func TestKindsOfPodsLeaveOneAnotherTheirNodes(t *testing.T) {
 		f, a := fleet(), accounts(west(16), east(16))
 		nodes := []string{"a1", "a2", "b1", "b2"}
 		for _, node := range nodes {
-			if rapid.Bool().Draw(t, node+" is full") {
+			switch rapid.SampledFrom([]string{"idle", "full", "cordoned"}).Draw(t, node) {
+			case "full":
 				f.Take(node, 8)
+			case "cordoned":
+				f.SetNode(topology.Node{Name: node, Flavor: "H100", GPUs: 8, Beside: cpu(500), Unschedulable: true,
+					Labels: map[string]string{"region": regionOf(node), "fabric.domain": strings.ToUpper(node[:1])}})
 			}
 		}
 		var kinds []*Kind
@@ -32,11 +37,24 @@ func TestKindsOfPodsLeaveOneAnotherTheirNodes(t *testing.T) {
 		for i := range missing {
 			missing[i].Kind = rapid.SampledFrom(kinds).Draw(t, "kind")
 		}
-		want := eachHasOne(missing, func(k *Kind, node string) bool { return f.Free(node) == 8 && !k.Barred(node) }, nodes)
+		d.OneDomain = rapid.Bool().Draw(t, "in one domain")
+		room := f.RoomFor(topology.Request{Flavor: "H100", GPUsPerPod: 8})
+		may := func(k *Kind, node string) bool { return room(node) == 1 && !k.Barred(node) }
+		want := eachHasOne(missing, may, nodes)
+		if d.OneDomain {
+			want = eachHasOne(missing, may, nodes[:2]) || eachHasOne(missing, may, nodes[2:])
+		}
 		if got := Prepare(a, d, Claim{Run: "r"}, missing, nil, noon).Fits(f); got != want {
 			t.Fatalf("they have places: %v, want %v", got, want)
 		}
 	})
+}
+
+func regionOf(node string) string {
+	if node[0] == 'a' {
+		return "west"
+	}
+	return "east"
 }
 
 // eachHasOne reports whether each pod can have a node of its own, by trying all ways.

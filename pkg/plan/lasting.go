@@ -13,12 +13,18 @@ import (
 // Lasting is the least maxDuration for which it counts that a Run without one would start at once with it (R19).
 const Lasting = 24 * time.Hour
 
+// MayLast reports whether a gang that declares no maxDuration could fit with one, of at least Lasting: where nodes go
+// out of service, or money is promised to others.
+func MayLast(fleet *topology.Fleet, claim Claim) bool {
+	return claim.MaxDuration <= 0 && claim.Until.IsZero() && (fleet.AnyPlanned() || claim.Owed != nil)
+}
+
 // LongestThatFits returns the longest maxDuration, in whole hours and at least Lasting, with which a gang that declares
 // none, and does not fit, would fit: by then it has left nodes that go out of service, and money that others are
 // promised. It is 0 where there is none.
 func LongestThatFits(fleet *topology.Fleet, accounts *budget.Accounts, d Demand, claim Claim, missing []Missing,
 	excluded func(node string) bool, now time.Time) time.Duration {
-	if claim.MaxDuration > 0 || !claim.Until.IsZero() || !fleet.AnyPlanned() && claim.Owed == nil {
+	if !MayLast(fleet, claim) {
 		return 0
 	}
 	fits := func(lasts time.Duration) bool {

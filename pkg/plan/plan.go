@@ -216,7 +216,7 @@ func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
 	_, short := fleet.Pack(a.request)
 	if short == nil && a.several != nil {
-		return a.several.on(fleet, a.request.Within, vainlyAsked).short()
+		return a.several.on(fleet, a.request.Within).short()
 	}
 	return short
 }
@@ -228,7 +228,7 @@ func (a *Attempt) Fits(fleet *topology.Fleet) bool {
 	}
 	placement, fits := fleet.Place(a.request)
 	if fits && a.several != nil { // as many that are alike have a place
-		_, refusal := a.several.on(fleet, a.request.Within, vainlyAsked).place()
+		_, refusal := a.several.on(fleet, a.request.Within).place()
 		return refusal == nil
 	}
 	return fits && a.assign(placement) != nil
@@ -241,7 +241,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	}
 	placement, short := fleet.Pack(a.request)
 	if a.several != nil {
-		return a.several.on(fleet, a.request.Within, vainDomains).placeOr(short)
+		return a.several.on(fleet, a.request.Within).placeOr(short)
 	}
 	if short != nil {
 		if short.Kind == topology.Unpayable {

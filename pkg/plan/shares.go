@@ -10,49 +10,40 @@ import (
 // shares is nodes of which each kind of pods has its part: those that the same kinds may use count as one, since any of
 // them does for any of these.
 type shares struct {
-	kinds []ofKind
-	of    map[string]uint64 // which kinds may use a node, a bit each
-	sets  []uint64          // those sets of kinds, the smallest first
-	room  map[uint64]int    // how many pods more the nodes of a set take
-	parts []map[uint64]int  // how many pods of each kind are there
+	sets  []uint64 // of kinds that may use the same nodes, a bit for each; the smallest first
+	room  []int    // how many pods more the nodes of a set take
+	parts [][]int  // how many pods of each kind are there
 }
 
-// mostShared is how many kinds of pods may share nodes.
-const mostShared = 64
+// mostShared bounds how many kinds of pods share nodes, and mostParts how many kinds times sets there are.
+const (
+	mostShared = 64
+	mostParts  = 512
+)
 
-// sharesOf divides the nodes among kinds whose pods are free to be on any: each pod has one of its own kind's, wherever
-// that is possible by GPUs. It returns the pods of each kind by their parts; nothing where it is not possible.
-func (p *beside) sharesOf() (out []ofKind) {
-	if len(p.kinds) > mostShared {
+// sharesOf divides nodes among kinds, in a domain if one is given: each pod has one of its own kind's, wherever that is
+// possible by GPUs. It returns the pods of each kind by their parts; nothing where it is not possible.
+func (p *beside) sharesOf(kinds []ofKind, domain string) (out []ofKind) {
+	if len(kinds) < 2 || len(kinds) > mostShared {
 		return nil
 	}
-	s := shares{kinds: p.kinds, of: map[string]uint64{}, room: map[uint64]int{},
-		parts: make([]map[uint64]int, len(p.kinds))}
-	for i, k := range p.kinds {
-		s.parts[i] = map[uint64]int{}
-		for _, node := range k.Nodes {
-			s.of[node] |= 1 << i
-		}
+	of, s := p.roomOf(kinds, domain)
+	if len(s.sets)*len(kinds) > mostParts {
+		return nil
 	}
-	for node, set := range s.of {
-		s.room[set] += p.takes(node)
-	}
-	s.sets = slices.SortedFunc(maps.Keys(s.room), func(a, b uint64) int {
-		return cmp.Or(cmp.Compare(bits.OnesCount64(a), bits.OnesCount64(b)), cmp.Compare(a, b))
-	})
-	for i, k := range p.kinds {
+	for i, k := range kinds {
 		for range k.missing {
-			if !s.give(i, map[uint64]bool{}) {
+			if !s.give(i, make([]bool, len(s.sets))) {
 				return nil
 			}
 		}
 	}
-	for i, k := range p.kinds {
+	for i, k := range kinds {
 		missing := k.missing
-		for _, set := range s.sets {
-			if n := s.parts[i][set]; n > 0 {
+		for at, set := range s.sets {
+			if n := s.parts[i][at]; n > 0 {
 				part := *k.Kind
-				part.Barred = either(part.Barred, func(node string) bool { return s.of[node] != set })
+				part.Barred = either(part.Barred, func(node string) bool { return of[node] != set })
 				out = append(out, ofKind{&part, missing[:n]})
 				missing = missing[n:]
 			}
@@ -61,35 +52,56 @@ func (p *beside) sharesOf() (out []ofKind) {
 	return out
 }
 
-// takes is how many of the pods a node takes, whatever their kind.
-func (p *beside) takes(node string) int {
-	if p.excluded != nil && p.excluded(node) || p.within != nil && !p.within[p.fork.fleet.DomainOf(node)] {
-		return 0
+// roomOf returns which kinds find room on a node, a bit for each, and how much there is for them.
+func (p *beside) roomOf(kinds []ofKind, domain string) (of map[string]uint64, s shares) {
+	of, pods := map[string]uint64{}, map[string]int{}
+	for i, k := range kinds {
+		room := p.fork.fleet.RoomFor(p.attempt(k.Kind, k.missing).request)
+		for _, node := range k.Nodes {
+			if domain != "" && p.fork.fleet.DomainOf(node) != domain {
+				continue
+			}
+			if n := room(node); n > 0 {
+				of[node] |= 1 << i
+				pods[node] = max(pods[node], n)
+			}
+		}
 	}
-	pods := p.fork.fleet.Free(node) / p.demand.GPUsPerPod
-	if most, bounded := p.left.Most[node]; bounded {
-		pods = min(pods, most)
+	in := map[uint64]int{}
+	for node, set := range of {
+		in[set] += pods[node]
 	}
-	return pods
+	s.sets = slices.SortedFunc(maps.Keys(in), func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(bits.OnesCount64(a), bits.OnesCount64(b)), cmp.Compare(a, b))
+	})
+	for _, set := range s.sets {
+		s.room = append(s.room, in[set])
+	}
+	for range kinds {
+		s.parts = append(s.parts, make([]int, len(s.sets)))
+	}
+	return of, s
 }
 
 // give has one pod more of a kind be somewhere, which may have pods of others go elsewhere; seen are the sets that are
 // tried already.
-func (s *shares) give(kind int, seen map[uint64]bool) bool {
-	for _, set := range s.sets {
-		if set&(1<<kind) == 0 || seen[set] {
-			continue
-		}
-		seen[set] = true
-		if s.room[set] > 0 {
-			s.room[set]--
-			s.parts[kind][set]++
+func (s *shares) give(kind int, seen []bool) bool {
+	for at, set := range s.sets {
+		if set&(1<<kind) != 0 && s.room[at] > 0 {
+			s.room[at]--
+			s.parts[kind][at]++
 			return true
 		}
-		for other := range s.kinds {
-			if other != kind && s.parts[other][set] > 0 && s.give(other, seen) {
-				s.parts[other][set]--
-				s.parts[kind][set]++
+	}
+	for at, set := range s.sets {
+		if set&(1<<kind) == 0 || seen[at] {
+			continue
+		}
+		seen[at] = true
+		for other := range s.parts {
+			if other != kind && s.parts[other][at] > 0 && s.give(other, seen) {
+				s.parts[other][at]--
+				s.parts[kind][at]++
 				return true
 			}
 		}

@@ -42,6 +42,19 @@ func (f *Fleet) Free(name string) int {
 	return 0
 }
 
+// RoomFor returns how many pods of a request a node takes: none that is left out, cordoned or lost, or out of service
+// while they would be there.
+func (f *Fleet) RoomFor(r Request) func(node string) int {
+	f.prepare(&r, r.Leaves)
+	return func(name string) int {
+		n := f.nodes[name]
+		if n == nil || n.pool == nil || r.Within != nil && !r.Within[f.DomainOf(name)] {
+			return 0
+		}
+		return r.room(n)
+	}
+}
+
 // Held is the number of GPUs that are held on a node, known or not.
 func (f *Fleet) Held(name string) int {
 	if n := f.nodes[name]; n != nil {
