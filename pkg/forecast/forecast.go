@@ -328,7 +328,7 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 			}
 		}
 		p.Slice = slice
-		p.Remedies = resolver.Remedies(slice.Deficit, candidates)
+		p.Remedies = resolver.Remedies(slice.Deficit, candidates, tenants(t.around(slice), p.At))
 		t.settle(p, slice.Domains, freed, assignments)
 		return true
 	}

@@ -178,6 +178,22 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 	return out
 }
 
+// around returns the fabric domains of the narrowest domain that contains a slice.
+func (t *timeline) around(slice Slice) map[string]bool {
+	out := map[string]bool{}
+	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
+		outside := false
+		for i, level := range t.s.Fleet.Levels() {
+			value, one := slice.Labels[level]
+			outside = outside || one && value != room.Values[i]
+		}
+		if !outside {
+			out[room.Key] = true
+		}
+	}
+	return out
+}
+
 // Domains returns the keys of the fabric domains that a scope names, as a Slice writes it.
 func Domains(fleet *topology.Fleet, flavor, scope string) map[string]bool {
 	named := map[string][]string{}
