@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -96,16 +97,54 @@ func (c *Contents) read(ctx context.Context, api client.Client, kind schema.Grou
 	return nil
 }
 
-// Restore deletes what the control plane did not hold before, and tells which namespaces go. It is an error if
-// something is left, or not as it was.
-func (c *ControlPlane) Restore(ctx context.Context, before *Contents, goes func(namespace string)) error {
+// RestoreTo deletes what the control plane did not hold before, and tells which namespaces go. It is an error if
+// something is left, or not as it was, when the context ends.
+func (c *ControlPlane) RestoreTo(ctx context.Context, before *Contents, goes func(namespace string)) error {
 	api, err := c.remover()
 	if err != nil {
 		return err
 	}
+	for {
+		going, err := c.remove(ctx, api, before, goes)
+		if err == nil {
+			break
+		}
+		for len(going) > 0 && ctx.Err() == nil { // to see whether they are gone costs less than to list all there is
+			namespace := object{corev1.SchemeGroupVersion.WithKind("Namespace"), metav1.NamespaceNone, going[0]}.metadata()
+			if apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)) {
+				going = going[1:]
+				continue
+			}
+			pause(ctx)
+		}
+		if ctx.Err() != nil {
+			return err
+		}
+		pause(ctx)
+	}
+	for _, namespace := range before.namespaces {
+		if err := api.DeleteAllOf(ctx, &corev1.Event{}, client.InNamespace(namespace)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pause waits for a moment, or until the context ends.
+func pause(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
+// remove deletes what the control plane did not hold before. It is an error if something was there, or is not as it
+// was; it returns the namespaces among that.
+func (c *ControlPlane) remove(ctx context.Context, api client.Client, before *Contents,
+	goes func(namespace string)) (namespaces []string, err error) {
 	now, err := c.Contents(ctx, before.namespaces...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var differ []string
 	for _, key := range slices.SortedFunc(maps.Keys(now.versions), object.compare) {
@@ -117,12 +156,13 @@ func (c *ControlPlane) Restore(ctx context.Context, before *Contents, goes func(
 			// The nodes of its pods may be gone.
 			err := api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(key.name), client.GracePeriodSeconds(0))
 			if err != nil {
-				return err
+				return nil, err
 			}
+			namespaces = append(namespaces, key.name)
 			goes(key.name)
 		}
 		if err := api.Delete(ctx, key.metadata()); err != nil && !apierrors.IsNotFound(err) {
-			return err
+			return nil, err
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(before.versions), object.compare) {
@@ -131,14 +171,9 @@ func (c *ControlPlane) Restore(ctx context.Context, before *Contents, goes func(
 		}
 	}
 	if len(differ) > 0 {
-		return fmt.Errorf("other than when it was new: %s", strings.Join(differ, ", "))
+		err = fmt.Errorf("other than when it was new: %s", strings.Join(differ, ", "))
 	}
-	for _, namespace := range before.namespaces {
-		if err := api.DeleteAllOf(ctx, &corev1.Event{}, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return namespaces, err
 }
 
 // remover is a client with all rights, under the one name that may delete the record of what was spent.

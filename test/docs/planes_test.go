@@ -3,9 +3,7 @@ package docs
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -14,15 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/test/controlplane"
 )
 
-// planes are the control planes on which pages are played, one after the other: to start one takes longer than many a
-// page.
-var planes struct {
-	sync.Mutex
-	// idle are those that no page uses, with the controller of JobSets and without.
-	idle map[bool][]*plane
-	// all are those that were ever started, to be stopped in the end.
-	all []*plane
-}
+// planes are the control planes on which pages are played.
+var planes controlplane.Pool[*plane]
 
 // plane is a control plane without nodes and scheduler, and what it held when it was new.
 type plane struct {
@@ -31,80 +22,44 @@ type plane struct {
 	asNew *controlplane.Contents
 }
 
+// Restore implements controlplane.Lent.
+func (p *plane) Restore(ctx context.Context) error { return p.RestoreTo(ctx, p.asNew, func(string) {}) }
+
 func TestMain(m *testing.M) {
 	log.SetLogger(klog.Background()) // controller-runtime complains without one
 	code := m.Run()
-	for _, p := range planes.all {
-		p.Stop()
-		_ = os.RemoveAll(p.dir)
-	}
+	planes.Stop(func(p *plane) { _ = os.RemoveAll(p.dir) })
 	os.Exit(code)
 }
 
-// takePlane returns a control plane for a test, with the controller of JobSets or without, an idle one if there is one.
+// takePlane returns a control plane for a test, with the controller of JobSets or without.
 func takePlane(t *testing.T, jobSets bool) *controlplane.ControlPlane {
 	t.Helper()
-	planes.Lock()
-	var p *plane
-	if idle := planes.idle[jobSets]; len(idle) > 0 {
-		p, planes.idle[jobSets] = idle[len(idle)-1], idle[:len(idle)-1]
+	p, err := planes.Take(jobSets, func() (*plane, error) { return startPlane(t.Context(), jobSets) })
+	if err != nil {
+		t.Fatal(err)
 	}
-	planes.Unlock()
-	if p == nil {
-		p = startPlane(t, jobSets)
-	}
-	t.Cleanup(func() { p.release(t) })
+	t.Cleanup(func() {
+		if err := p.KillSchedulers(); err != nil {
+			t.Error(err)
+		}
+		if err := planes.Give(p, jobSets, t.Failed()); err != nil {
+			t.Log(err)
+		}
+	})
 	return p.ControlPlane
 }
 
-func startPlane(t *testing.T, jobSets bool) *plane {
-	t.Helper()
+func startPlane(ctx context.Context, jobSets bool) (*plane, error) {
 	dir, err := os.MkdirTemp("", "jobtree-docs-")
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	c, err := controlplane.Start(t.Context(), controlplane.Options{Dir: dir, Kwok: true, PodGroups: true,
-		JobSet: jobSets})
+	c, err := controlplane.Start(ctx, controlplane.Options{Dir: dir, Kwok: true, PodGroups: true, JobSet: jobSets})
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	p := &plane{c, dir, nil}
-	planes.Lock()
-	planes.all = append(planes.all, p)
-	planes.Unlock()
-	if p.asNew, err = c.Contents(t.Context(), controlplane.Namespace, metav1.NamespaceDefault); err != nil {
-		t.Fatal(err)
-	}
-	return p
-}
-
-// release gives a control plane back. One whose test has failed, or that does not become as it was, is stopped.
-func (p *plane) release(t *testing.T) {
-	if err := p.KillSchedulers(); err != nil {
-		t.Error(err)
-	}
-	if t.Failed() {
-		p.Stop()
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	for {
-		err := p.Restore(ctx, p.asNew, func(string) {})
-		if err == nil {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Logf("no other page can use this one's control plane: %v", err)
-			p.Stop()
-			return
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-	planes.Lock()
-	defer planes.Unlock()
-	if planes.idle == nil {
-		planes.idle = map[bool][]*plane{}
-	}
-	planes.idle[p.JobSet != nil] = append(planes.idle[p.JobSet != nil], p)
+	p.asNew, err = c.Contents(ctx, controlplane.Namespace, metav1.NamespaceDefault)
+	return p, err
 }

@@ -121,7 +121,14 @@ func clusterOf(t *testing.T, places chan struct{}, jobSets bool, changes, argume
 	if err != nil {
 		t.Fatalf("starting a cluster: %v", err)
 	}
-	t.Cleanup(func() { c.release(t) })
+	t.Cleanup(func() {
+		if err := c.KillSchedulers(); err != nil {
+			t.Error(err)
+		}
+		if err := pool.Give(c, jobSets, t.Failed()); err != nil {
+			t.Log(err)
+		}
+	})
 	c.Configure(schedulerConfig(t, t.TempDir(), changes, arguments))
 	return c
 }

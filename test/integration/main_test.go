@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 		live.Stop()
 		os.RemoveAll(live.dir)
 	}
-	stopPool()
+	pool.Stop(func(c *cluster) { _ = os.RemoveAll(c.dir) })
 	tellStretched()
 	os.RemoveAll(shared.dir)
 	os.Exit(code)
