@@ -157,7 +157,7 @@ func decideWith(b *Book, args *config.Args) {
 		waiting: b.waiting, agenda: b.agenda,
 		seats: b.seats, places: b.places, turns: b.turns, drainer: b.drainer}
 	b.trials = &trials{accounts: b.accounts, fleet: b.fleet, mu: b.mu, mail: b.mail, nodes: b.nodes, roster: b.roster,
-		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill}
+		waiting: b.waiting, future: b.future, starts: b.starts, fill: b.fill, foreseen: map[string]time.Time{}}
 	b.sick = &sick{args: args, nodes: b.nodes, roster: b.roster, mail: b.mail, on: map[types.UID]string{}}
 	b.views = &observer{nodes: b.nodes, places: b.places}
 	b.gone = &goneInVain{args: args, accounts: b.accounts, roster: b.roster, mail: b.mail,

@@ -2,6 +2,7 @@ package book
 
 import (
 	"cmp"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,8 +28,11 @@ func (g *gang) foresees() (at time.Time, ok bool) {
 	if !g.suspended() || g.run.Status.Phase == rqv1.RunRunning || g.active.present+g.spares.present > 0 {
 		return time.Time{}, false
 	}
-	if g.ahead.outlook == nil || g.ahead.generation != g.run.Generation {
+	switch {
+	case g.ahead.outlook == nil:
 		return time.Time{}, true
+	case g.ahead.generation != g.run.Generation:
+		return g.ahead.outlook.At, true
 	}
 	return g.ahead.outlook.At.Add(outlookMaxAge), true
 }
@@ -42,8 +46,9 @@ func (q *trials) nextOutlook(e *earliest, now time.Time) {
 	}
 }
 
-// unforeseen returns the suspended Run whose forecast is to be worked out next: one that has none, or else the oldest
-// forecast's.
+// unforeseen returns the suspended Run whose forecast is to be worked out next. Namespaces take turns, so that none keeps
+// others from their answers by editing its Runs; in each, who only asks comes first, then a Run that has no forecast, then
+// the oldest forecast's.
 func (q *trials) unforeseen(now time.Time) (run types.UID, found bool) {
 	q.mu.Lock()
 	defer q.mu.unlockUnchanged()
@@ -54,7 +59,8 @@ func (q *trials) unforeseen(now time.Time) (run types.UID, found bool) {
 		if !ok || at.After(now) {
 			continue
 		}
-		if first == nil || cmp.Or(at.Compare(due), byAge(g, first)) < 0 {
+		if first == nil || cmp.Or(q.foreseen[g.run.Namespace].Compare(q.foreseen[first.run.Namespace]),
+			asksFirst(g, first), at.Compare(due), byAge(g, first)) < 0 {
 			first, due = g, at
 		}
 	}
@@ -62,6 +68,23 @@ func (q *trials) unforeseen(now time.Time) (run types.UID, found bool) {
 		return "", false
 	}
 	return first.run.UID, true
+}
+
+// asksFirst orders Runs that only ask before others.
+func asksFirst(x, y *gang) int {
+	switch {
+	case x.run.WhatIf() == y.run.WhatIf():
+		return 0
+	case x.run.WhatIf():
+		return -1
+	}
+	return 1
+}
+
+// tookTurn notes that a Run's forecast has been worked out, and forgets the turns that are as good as none.
+func (q *trials) tookTurn(g *gang, now time.Time) {
+	maps.DeleteFunc(q.foreseen, func(_ string, at time.Time) bool { return now.After(at.Add(outlookMaxAge)) })
+	q.foreseen[g.run.Namespace] = now
 }
 
 // foresee works out when a suspended Run would start, beside the book, and has its status say so.
@@ -83,6 +106,7 @@ func (q *trials) foresee(run types.UID, now time.Time) {
 	}
 	o := q.conclude(t, now)
 	g.ahead = foresight{&o, t.run.Generation}
+	q.tookTurn(g, now)
 	q.mail.reconcile(keyOf(g.run), lane.Date)
 }
 

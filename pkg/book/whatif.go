@@ -29,6 +29,8 @@ type trials struct {
 	fill     *filler
 
 	turn int // counts how often it was asked whose start is worked out next
+	// foreseen is when a forecast of a suspended Run was last worked out, by namespace.
+	foreseen map[string]time.Time
 }
 
 // tryOut plans a Run as if it had just been submitted, at the widest width that fits.
