@@ -84,12 +84,13 @@ func (g *gang) startedInPart() bool {
 	return false
 }
 
-// decided reports whether what becomes of a Run's ranks has been decided: they have places, or there are none for them.
+// decided reports whether what becomes of a Run's ranks has been decided: they have places, or there are none for them,
+// or they wait for their nodes, which may take long.
 func (l *lossesFirst) decided(g *gang) bool {
 	if !g.started() && !g.startedInPart() || g.suspended() || g.run.DeletionTimestamp != nil {
 		return true
 	}
-	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes())
+	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes() || g.refusal.Awaited != "")
 }
 
 // look leaves out those of whom it has been decided.

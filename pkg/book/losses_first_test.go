@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -125,4 +126,25 @@ func (w *world) begins() {
 	for _, uid := range w.SortedPods() {
 		w.cycle(uid)
 	}
+}
+
+// A Run that waits for a node which is out of service has been decided about: it may wait for minutes, and a process that
+// begins meanwhile keeps nobody else waiting for it.
+func TestARankThatWaitsForItsNodeHoldsNobodyBack(t *testing.T) {
+	tell(t, func(w *world) {
+		w.AtOnce = false
+		w.guarded(2, 2, 0)
+		uid, node := w.pod("run0-0"), w.on("run0-0")
+		w.cordoned(node, true)
+		w.EvictByAPI(uid)
+		w.rounds(4)
+		if message := w.Runs["run0"].Status.Message; !strings.Contains(message, "waited for until") {
+			w.t.Fatalf("run0 does not wait for its node: %s", message)
+		}
+		w.addNode("n2", "d1") // where the lost rank cannot go
+		w.crash()
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.rounds(3)
+		w.running("run1", "although nobody else can use its node")
+	})
 }
