@@ -64,7 +64,7 @@ func (f *facts) doubted(closings []Closing) []Closing {
 		case rqv1.ClosedDeleted, rqv1.ClosedFailed, rqv1.ClosedMaintenance:
 			c.If = NodeStands
 		case rqv1.ClosedEvicted:
-			if f.podOf[c.Lease.PodUID()] == nil && !f.toldEvicted(c.Lease) {
+			if f.podOf[c.Lease.PodUID()] == nil {
 				c.If = NodeStands
 			}
 		}

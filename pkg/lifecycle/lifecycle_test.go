@@ -217,6 +217,13 @@ func TestDecide(t *testing.T) {
 		"a pod deleted by hand is replaced": {
 			scene(func(o *Observed) { o.pods("n0", "", "n2", "n3"); started(o) }),
 			"close lease-1 Deleted if NodeStands; create run-1; Running: replacing 1 of 4 pods"},
+		"a pod that its node had ended, as the status tells, and that is gone": {
+			scene(func(o *Observed) {
+				o.pods("n0", "", "n2", "n3")
+				started(o)
+				o.Run.Status.Deaths = []rqv1.RunDeath{{Pod: "00000001", Cause: rqv1.CauseNode, Node: "n1",
+					At: metav1.Time{Time: noon}}}
+			}), "close lease-1 Evicted if NodeStands; create run-1; Running: replacing 1 of 4 pods"},
 		"its name is waited for": {
 			scene(func(o *Observed) { o.pods("n0", "n1 deleting", "n2", "n3"); started(o) }), "Running: bound 32 GPUs"},
 		"a pod on a lost node": {
