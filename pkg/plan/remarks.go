@@ -56,7 +56,7 @@ func roundedUp(spec *rqv1.RunSpec, d Demand) string {
 	if d.Groups > 1 {
 		text += fmt.Sprintf(" in each of %d groups, %d in all", d.Groups, d.Groups*each)
 	}
-	return text + ", for which the Run's Budget pays"
+	return text + ", which are paid for as ranks are, at the rate of spares"
 }
 
 // unreplaced says that a node that is lost takes more pods of a group than its spares replace.

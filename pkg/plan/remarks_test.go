@@ -51,7 +51,7 @@ func TestWhatAShapeLeavesOver(t *testing.T) {
 // TestWhatSparesComeTo tells of spares that are no whole pods what they are rounded up to, and of those that replace
 // less than a node how many would.
 func TestWhatSparesComeTo(t *testing.T) {
-	const each, pays = "a spare replaces a whole pod, here of ", ", for which the Run's Budget pays"
+	const each, pays = "a spare replaces a whole pod, here of ", ", which are paid for as ranks are, at the rate of spares"
 	for name, test := range map[string]struct {
 		perPod, spares, groups int32
 		template               int
@@ -61,12 +61,12 @@ func TestWhatSparesComeTo(t *testing.T) {
 		"whole pods":      {0, 8, 1, 0, ""},
 		"a part of a pod": {0, 1, 1, 0, each + "8 GPUs: spares of 1 are rounded up to 8" + pays},
 		"a part, in groups": {0, 9, 2, 0, each + "8 GPUs: spares of 9 are rounded up to 16 in each of 2 groups, " +
-			"32 in all, for which the Run's Budget pays"},
+			"32 in all, which are paid for as ranks are, at the rate of spares"},
 		"a part of a template": {0, 3, 1, 8, each + "8 GPUs: spares of 3 are rounded up to 8" + pays},
 		"less than a node": {4, 4, 1, 0, "a lost node of 8 GPUs may take 2 pods of 4 with it, and the spares of a group " +
 			"replace 1: 8 spare GPUs a group would replace them"},
-		"less than a node, by a template": {0, 1, 1, 2, each + "2 GPUs: spares of 1 are rounded up to 2, for which the " +
-			"Run's Budget pays; a lost node of 8 GPUs may take 4 pods of 2 with it, and the spares of a group replace 1: 8 " +
+		"less than a node, by a template": {0, 1, 1, 2, each + "2 GPUs: spares of 1 are rounded up to 2" + pays +
+			"; a lost node of 8 GPUs may take 4 pods of 2 with it, and the spares of a group replace 1: 8 " +
 			"spare GPUs a group would replace them"},
 	} {
 		group := 32 / test.groups

@@ -38,7 +38,7 @@ func TestWarnings(t *testing.T) {
 			lost("Run odd")}},
 		"spares that are no whole pods": {[]string{spared("spares: 1")}, config.LotteryAll, true, []string{
 			"Warning: Run safe: by the nodes alone, a spare replaces a whole pod, here of 8 GPUs: spares of 1 are rounded up " +
-				"to 8 in each of 2 groups, 16 in all, for which the Run's Budget pays"}},
+				"to 8 in each of 2 groups, 16 in all, which are paid for as ranks are, at the rate of spares"}},
 		"spares that replace no node": {[]string{strings.Replace(spared("sparesPerGroup: 4"), "totalGPUs: 32",
 			"totalGPUs: 32\n    gpusPerPod: 4", 1)}, config.LotteryAll, true, []string{
 			"Warning: Run safe: a lost node of 8 GPUs may take 2 pods of 4 with it, and the spares of a group replace 1: 8 " +
