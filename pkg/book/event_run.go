@@ -133,6 +133,25 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.deleteRun(run)
 }
 
+// Withdraw has a Run that is about to be deleted count as gone, so that none of its pods gets a place meanwhile. It
+// reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. SetRun takes
+// it back.
+func (b *Book) Withdraw(run *rqv1.Run) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.roster.gangs[run.UID]
+	if g == nil {
+		return true
+	}
+	for m := range g.all() {
+		if m.placed() && !m.standIn {
+			return false
+		}
+	}
+	b.deleteRun(run)
+	return true
+}
+
 func (b *Book) deleteRun(run *rqv1.Run) {
 	if b.roster.runs[keyOf(run)] == run.UID {
 		delete(b.roster.runs, keyOf(run))

@@ -103,7 +103,7 @@ func (g *groups) further(ctx context.Context, run *rqv1.Run, v *view) (_ time.Du
 	case run != nil && run.DeletionTimestamp != nil:
 		return 0, nil // its own event looks again
 	case stale:
-		return 0, g.deleteRun(ctx, run) // the event of that looks again, and makes the one that the group is to have
+		return g.remake(ctx, run, v)
 	case run != nil && run.Ended() && v.wants && v.end == "":
 		return 0, g.deleteRun(ctx, run) // others of its pods have come
 	case run != nil && v.end == "" && (v.empty || v.idle && group.Suspended(v.Object) != ""):

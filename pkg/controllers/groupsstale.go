@@ -6,7 +6,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
@@ -48,6 +50,22 @@ func (g *groups) stale(ctx context.Context, run *rqv1.Run, v *view) (bool, error
 	}
 	refused, err := g.mayAllPay(ctx, v.waiting, run.Spec.Owner)
 	return refused == "", err
+}
+
+// remake has a stale Run go: the event of that looks again, and makes the one that the group is to have. One that is
+// merely outdated stays if any of its pods has a place by now, which the caches need not show yet: its pods would end.
+func (g *groups) remake(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
+	if another(run, v.Observed) {
+		return 0, g.deleteRun(ctx, run)
+	}
+	if !g.book.Withdraw(run) {
+		return settles, nil
+	}
+	err := g.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	if err != nil {
+		g.book.SetRun(run)
+	}
+	return 0, ignore(err, apierrors.IsNotFound)
 }
 
 // outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have
