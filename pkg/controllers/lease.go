@@ -19,7 +19,8 @@ type leaseWriter struct {
 	book   *book.Book
 	client client.Client
 	// lost is told of Budgets whose records have changed because a Lease is about to go with its namespace.
-	lost func(budgets []string)
+	lost   func(budgets []string)
+	unseen *unseen
 }
 
 // ReadLease asks the API server itself.
@@ -66,10 +67,14 @@ func (l leaseWriter) OutliveLeases(ctx context.Context, leases []*rqv1.Lease) er
 func (l leaseWriter) CloseLeases(ctx context.Context, ended []*rqv1.Lease) ([]*rqv1.Lease, error) {
 	closed := make([]*rqv1.Lease, len(ended))
 	err := inParallel(len(ended), func(i int) error {
-		lease := ended[i]
+		lease, closing := ended[i], writeTo("close", ended[i])
+		if l.unseen.has(closing) {
+			return nil
+		}
 		if err := l.client.Status().Update(ctx, lease); err != nil {
 			return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 		}
+		l.unseen.note(closing)
 		metrics.LeasesClosed.WithLabelValues(string(lease.Status.ClosureReason)).Inc()
 		if lost := lease.Status.Lost; lost != nil {
 			all := float64(lost.GPUSeconds + lost.OthersGPUSeconds)

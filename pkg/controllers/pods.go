@@ -28,6 +28,7 @@ type podWriter struct {
 	kube   kubernetes.Interface
 	clock  clock.PassiveClock
 	untold *untold
+	unseen *unseen
 }
 
 // CreateService makes a Run's Service, unless it is there.
@@ -45,8 +46,11 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 			return nil // what is held against one pod of a gang is held against all
 		}
 		pods := p.kube.CoreV1().Pods(wanted[i].Namespace)
-		_, err := pods.Create(ctx, wanted[i], metav1.CreateOptions{})
-		if err = made(ctx, "Pod", wanted[i], err, pods.Get); err != nil {
+		err := p.unseen.once(making(wanted[i]), func() error {
+			_, err := pods.Create(ctx, wanted[i], metav1.CreateOptions{})
+			return made(ctx, "Pod", wanted[i], err, pods.Get)
+		})
+		if err != nil {
 			failed.Store(true)
 		}
 		return err
@@ -59,38 +63,43 @@ func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletio
 	logDeletions(ctx, deletions)
 	return inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
-		err := p.tellEnd(ctx, d)
+		return p.unseen.once(ends(d), func() error { return p.deletePod(ctx, d) })
+	})
+}
+
+// deletePod deletes one of them.
+func (p podWriter) deletePod(ctx context.Context, d *lifecycle.Deletion) error {
+	err := p.tellEnd(ctx, d)
+	if p.untold.waits(d.Pod.UID, err, p.clock.Now()) {
+		return err
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
+			klog.KObj(d.Pod))
+	}
+	if !d.By.IsZero() {
+		err = p.endInPlace(ctx, d)
+		if err == nil {
+			p.untold.forget(d.Pod.UID)
+			return nil
+		}
 		if p.untold.waits(d.Pod.UID, err, p.clock.Now()) {
 			return err
 		}
-		if err != nil {
-			klog.FromContext(ctx).Error(err, "A pod could not be told that it ends; it is deleted all the same", "pod",
-				klog.KObj(d.Pod))
-		}
-		if !d.By.IsZero() {
-			err = p.endInPlace(ctx, d)
-			if err == nil {
-				p.untold.forget(d.Pod.UID)
-				return nil
-			}
-			if p.untold.waits(d.Pod.UID, err, p.clock.Now()) {
-				return err
-			}
-		}
-		uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
-		options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
-		pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
+	}
+	uid := metav1.NewUIDPreconditions(string(d.Pod.UID))
+	options := metav1.DeleteOptions{Preconditions: uid, GracePeriodSeconds: d.GraceSeconds}
+	pods := p.kube.CoreV1().Pods(d.Pod.Namespace)
+	err = pods.Delete(ctx, d.Pod.Name, options)
+	if reconcile.TooLarge(err) { // not even when it is to end fits into it any more: its GPUs are held for its own grace
+		options.GracePeriodSeconds = new(int64)
 		err = pods.Delete(ctx, d.Pod.Name, options)
-		if reconcile.TooLarge(err) { // not even when it is to end fits into it any more: its GPUs are held for its own grace
-			options.GracePeriodSeconds = new(int64)
-			err = pods.Delete(ctx, d.Pod.Name, options)
-		}
-		err = ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
-		if err == nil {
-			p.untold.forget(d.Pod.UID)
-		}
-		return err
-	})
+	}
+	err = ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
+	if err == nil {
+		p.untold.forget(d.Pod.UID)
+	}
+	return err
 }
 
 // logDeletions says which pods go and why, in a line for each reason.

@@ -41,6 +41,7 @@ type reconciler struct {
 // newReconciler returns what reconciles the Runs that some watches see. lost is told of Budgets whose records have
 // changed.
 func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
+	w.unseen = &unseen{clock: o.Clock}
 	r := &reconciler{watches: w, book: o.Book,
 		tell:    statusWriter{client: o.Client, events: o.events, clock: o.Clock, written: &sync.Map{}},
 		guards:  &guards{kube: o.Kube, seen: w.guards, written: &sync.Map{}},
@@ -50,7 +51,7 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 	r.groups = newGroups(o, w, r.changed)
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })
-	carries := newAPI(o, &r.gone, r.guards, r.tell, lost, o.doubt.doubts)
+	carries := newAPI(o, &r.gone, w.unseen, r.guards, r.tell, lost, o.doubt.doubts)
 	r.order = reconcile.New(o.Book, carries, lifecycle.RulesOf(o.Args), o.Clock.Now)
 	return r
 }

@@ -120,7 +120,7 @@ func TestWhatIsClosedWhileItsNamespaceGoesIsRecordedAtOnce(t *testing.T) {
 	last = last.DeepCopy()
 	ended := metav1.NewMicroTime(c.clock.Now())
 	last.Status = rqv1.LeaseStatus{Closed: true, Ended: &ended, ClosureReason: rqv1.ClosedDeleted}
-	closer := leaseWriter{c.book, &answers{}, c.settled.storeSoon}
+	closer := leaseWriter{book: c.book, client: &answers{}, lost: c.settled.storeSoon}
 	if _, err := closer.CloseLeases(t.Context(), []*rqv1.Lease{last}); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,8 @@ type watches struct {
 	// guards are PodDisruptionBudgets, those of Runs and others.
 	guards        cache.SharedIndexInformer
 	registrations []cache.ResourceEventHandlerRegistration
+	// unseen is told of pods' news before anybody looks at them.
+	unseen *unseen
 }
 
 func newWatches(c client.WithWatch, kube kubernetes.Interface) *watches {
@@ -203,8 +205,16 @@ func (w *watches) feed(b *book.Book, shared informers.SharedInformerFactory,
 		},
 		func() error {
 			return handle(w, w.pods,
-				func(p *corev1.Pod) { b.SetMember(p); changed(runOfPod(p), lane.OfPod(p, false)) },
-				func(p *corev1.Pod) { b.DeleteMember(p); changed(runOfPod(p), lane.OfPod(p, true)) })
+				func(p *corev1.Pod) {
+					w.unseen.told(p)
+					b.SetMember(p)
+					changed(runOfPod(p), lane.OfPod(p, false))
+				},
+				func(p *corev1.Pod) {
+					w.unseen.told(p)
+					b.DeleteMember(p)
+					changed(runOfPod(p), lane.OfPod(p, true))
+				})
 		},
 	} {
 		if err := add(); err != nil {
