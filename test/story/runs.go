@@ -32,6 +32,11 @@ func InGroups(gpus int32) RunChange {
 	return func(r *rqv1.Run) { r.Spec.Locality = &rqv1.RunLocality{GroupGPUs: &gpus} }
 }
 
+// InOneDomain has all pods of a Run lie in one domain, for as long as it runs.
+func InOneDomain(r *rqv1.Run) {
+	r.Spec.Locality = &rqv1.RunLocality{AllowCrossGroupSpread: new(bool)}
+}
+
 // Spares has so many GPUs stand by in each group.
 func Spares(gpus int32) RunChange { return func(r *rqv1.Run) { r.Spec.SparesPerGroup = &gpus } }
 

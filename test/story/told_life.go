@@ -19,6 +19,7 @@ func lifeStories() []Story {
 		{Name: "ranks-know-who-they-are", Play: ranksKnow},
 		{Name: "elastic-start", Play: elasticStart},
 		{Name: "narrower-start", Play: narrowerStart},
+		{Name: "narrower-in-one-domain", Play: narrowInOneDomain},
 		{Name: "grow-and-shrink", Play: growAndShrink},
 		{Name: "grow-as-budgets-allow", Play: growAsBudgetsAllow},
 		{Name: "loan-is-given-back", Play: loanIsGivenBack},
@@ -160,6 +161,27 @@ func narrowerStart(s *Teller) {
 	s.Ledger("narrow", Leases{Open: 3})
 	s.Finish("narrow")
 	s.Says("narrow", rqv1.RunCompleted, "all 3 pods completed")
+}
+
+// narrowInOneDomain has a Run start with what its one domain has room for, say that it would be wider, and grow when that
+// domain has room, whatever is free in others (as a PodGroup with a topology constraint does).
+func narrowInOneDomain(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Nodes("d1", 3)
+	s.Fund("", Envelope("all", 64))
+	s.Submit("other", 16, InPods(8), InGroups(16))
+	s.Says("other", rqv1.RunRunning, "bound 16 GPUs")
+	s.Holds("other", Places{"d0-0": 8, "d0-1": 8})
+	s.Submit("beside", 8, InPods(8))
+	s.Says("beside", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("near", 24, InPods(8), Elastic(16, 24, 8), InOneDomain)
+	run := s.Says("near", rqv1.RunRunning, "bound 16 GPUs")
+	s.Same("the width that it would have", int32(24), run.Status.Width.Desired)
+	s.Remove("other")
+	s.Same("GPUs of who is to lie in one domain", int32(16), s.Run("near").Status.Width.Allocated)
+	s.Remove("beside")
+	s.Says("near", rqv1.RunRunning, "grew to 24 GPUs")
+	s.Holds("near", Places{"d1-0": 8, "d1-1": 8, "d1-2": 8})
 }
 
 // growAndShrink is worked example 4: a Run of 96 GPUs grows to 160 by two cohorts, and gives 64 GPUs back when it is
