@@ -1,0 +1,118 @@
+package book_test
+
+import (
+	"strings"
+	"testing"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// leavesCordoned has somebody cordon the node of a pod and have the pod leave it.
+func (w *world) leavesCordoned(name string) (node string) {
+	node = w.on(name)
+	w.cordoned(node, true)
+	w.evicted(name)
+	return node
+}
+
+// evicted has somebody have a pod leave its node, which is seen before it is gone.
+func (w *world) evicted(name string) {
+	uid := w.pod(name)
+	w.AtOnce = false
+	w.EvictByAPI(uid)
+	w.looked(w.Pods[uid].Labels[rqv1.LabelRun])
+	w.DeletePod(uid)
+	w.AtOnce = true
+}
+
+// awaits asserts that a running Run waits for a node.
+func (w *world) awaits(run, node string) {
+	w.running(run, "although its node is waited for")
+	if said := w.Runs[run].Status.Message; !strings.Contains(said, "node "+node+", where a rank was, takes no pods now") {
+		w.t.Fatalf("%s says %q, and not that it waits for %s", run, said, node)
+	}
+}
+
+// A group of others' pods does not move to another domain for a cordon that comes and goes; for one that stays it does.
+func TestAGroupDoesNotMoveForAShortCordon(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		tell(t, func(w *world) {
+			w.slices(3)
+			want, to, lost := w.domains("run00"), w.freeOf("run00", 3), w.Slots(w.Runs["run00"].UID)[1][0].Name
+			node := w.leavesCordoned(lost)
+			w.rounds(6)
+			w.awaits("run00", node)
+			if back {
+				w.cordoned(node, false)
+				w.rounds(3)
+				w.lies("run00", want, map[rqv1.ClosureReason]int{rqv1.ClosedEvicted: 1})
+				return
+			}
+			w.Pass(gangDeadline)
+			w.rounds(8)
+			want[0], want[1] = to, to
+			w.lies("run00", want, map[rqv1.ClosureReason]int{rqv1.ClosedEvicted: 1, rqv1.ClosedDeleted: 1})
+		})
+	}
+}
+
+// A node is waited for as well that is cordoned once the rank is gone, before that has another pod.
+func TestANodeIsWaitedForThatIsCordonedLater(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, patient(20))
+		w.submit("run1", "org:b", 1, 1, 8)
+		w.Pass(gangDeadline)
+		node := w.on("run0-1")
+		w.evicted("run0-1")
+		w.cordoned(node, true)
+		w.rounds(6)
+		w.awaits("run0", node)
+		w.cordoned(node, false)
+		w.rounds(3)
+		if on := w.on("run0-1"); on != node {
+			w.t.Fatalf("the rank is on %q, want it back on %s: %s", on, node, w.Runs["run0"].Status.Message)
+		}
+		w.waits("run1", "where a rank was that went for a moment")
+		w.settle()
+		w.checkSettled()
+	})
+}
+
+// Whoever takes over while a rank waits for its node has another go where there is room for it, beside the first.
+func TestAnotherRankGoesOnWhileOneWaitsAfterARestart(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 2)
+			w.fleet("d1", 3)
+			w.setBudget("a", "org:a", 32)
+			w.submitWithSpares("run0", "org:a", 2, 2, 8, 0, patient(20))
+			w.rounds(4)
+			w.running("run0", "although it fits")
+			w.Pass(gangDeadline)
+			waits, loses := "run0-1", "run0-3"
+			if !strings.HasPrefix(w.on(waits), "d0") {
+				waits, loses = loses, waits
+			}
+			node := w.leavesCordoned(waits)
+			w.rounds(3)
+			w.awaits("run0", node)
+			if crashes {
+				w.crash()
+			}
+			lost := w.on(loses)
+			w.Lose(lost)
+			w.rounds(6)
+			w.awaits("run0", node)
+			if on := w.on(loses); on == "" || on == lost {
+				w.t.Fatalf("the other rank is on %q, and was on %s", on, lost)
+			}
+			w.cordoned(node, false)
+			w.rounds(3)
+			if on := w.on(waits); on != node {
+				w.t.Fatalf("the rank is on %q, want it back on %s", on, node)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}
