@@ -116,3 +116,32 @@ func TestAnotherRankGoesOnWhileOneWaitsAfterARestart(t *testing.T) {
 		})
 	}
 }
+
+// Of two pods that others make one comes before the other, and elsewhere than where it was: what its owner's envelope
+// keeps for the other does not pay for it as well.
+func TestWhatIsKeptForAnotherRankPaysForNoneMeanwhile(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("own", "org:a:x", 8)
+		w.setBudget("family", "org:a", 8)
+		w.submitWithSpares("run00", "org:a:x", 1, 2, 8, 0, ungrouped, theirs)
+		w.rounds(3)
+		w.running("run00", "although both pay for one")
+		w.fleet("d1", 2)
+		w.Pass(gangDeadline)
+		uid := w.Runs["run00"].UID
+		for _, node := range w.boundSlots("run00") {
+			w.cordoned(node, true)
+		}
+		w.controllers.less[slot{uid, 0}] = true
+		for _, n := range []int{0, 1} {
+			w.DeletePod(w.Slots(uid)[n][0].UID)
+		}
+		w.rounds(5)
+		if on := w.boundSlots("run00"); len(on) != 1 || !strings.HasPrefix(on[1], "d1") {
+			w.t.Fatalf("its pods are on %v, want one on a node that serves", on)
+		}
+		w.settle() // and no envelope pays for more than it has
+		w.checkSettled()
+	})
+}
