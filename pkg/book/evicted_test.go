@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,8 @@ func TestANodeThatEndedARankIsUsedAgain(t *testing.T) {
 	})
 }
 
-// A spare, or a shard, is not sent back to where it was turned away: nobody would stop that.
+// A spare, or a shard, is not sent back to where it was turned away: nobody would stop that. Nor is one that somebody
+// has deleted since.
 func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod    string
@@ -195,21 +197,37 @@ func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
 			w.settle()
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tell(t, func(w *world) {
-				c.submit(w)
-				seen := map[string]bool{}
-				for range 2 {
-					node := w.turnOut(c.pod, "UnexpectedAdmissionError")
-					if node == "" || seen[node] {
-						w.t.Fatalf("%s was on %q, and on %v before", c.pod, node, seen)
-					}
-					seen[node] = true
-				}
-				w.checkSettled()
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted %v", name, deleted), func(t *testing.T) {
+				tell(t, func(w *world) {
+					c.submit(w)
+					w.keepsOff(c.pod, deleted)
+				})
 			})
-		})
+		}
 	}
+}
+
+// keepsOff has nodes turn a pod away one after the other, which somebody may delete then before anybody has looked.
+func (w *world) keepsOff(name string, deleted bool) {
+	seen := map[string]bool{}
+	for range 2 {
+		pod := w.pod(name)
+		node := w.Pods[pod].Spec.NodeName
+		w.Evict(pod, "UnexpectedAdmissionError")
+		if deleted {
+			w.DeletePod(pod)
+		}
+		w.settle()
+		if node == "" || seen[node] {
+			w.t.Fatalf("%s was on %q, and on %v before", name, node, seen)
+		}
+		seen[node] = true
+	}
+	if got := w.ledger("run0")["Evicted"]; got != 2 {
+		w.t.Fatalf("%d Leases are closed since a node turned their pods away, want 2: %v", got, w.ledger("run0"))
+	}
+	w.checkSettled()
 }
 
 // What a Run has grown by is not what it ends for: new nodes may be broken.
