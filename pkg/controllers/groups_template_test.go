@@ -97,6 +97,32 @@ func TestAPlaceThatADeploymentLeaves(t *testing.T) {
 	g.want("it has been gone for a moment", was, "delete")
 }
 
+// TestAPlaceIsKeptInARollout: with more pods than its Deployment says, the place of one is kept as long as its ReplicaSet
+// asks for another.
+func TestAPlaceIsKeptInARollout(t *testing.T) {
+	g, was, objects := deployed(t)
+	run, asks := g.run(), func(n int64) map[string]any { return map[string]any{"replicas": n} }
+	g.clock.Step(2 * recent)
+	surplus := g.ofSet("web-b", "web-2")
+	g.groups.note(surplus)
+	g.want("another is made", surplus, "create")
+	for _, other := range g.runsOf() {
+		if other.UID != run.UID {
+			g.runsIn(other, surplus)
+		}
+	}
+	objects["ReplicaSet/web-1"]["spec"], objects["ReplicaSet/web-2"]["spec"] = asks(1), asks(1)
+	g.want("it runs", surplus)
+	g.lostOf(run, was)
+	g.want("the first is gone", was)
+	for range 3 {
+		g.clock.Step(settles)
+		g.want("its ReplicaSet is slow", was)
+	}
+	objects["ReplicaSet/web-1"]["spec"] = asks(0)
+	g.want("its ReplicaSet makes no other", was, "delete")
+}
+
 // TestAReplicaSetThatIsGoneIsKnown: a pod of it that waits does not have its Run be taken for another's.
 func TestAReplicaSetThatIsGoneIsKnown(t *testing.T) {
 	g, was, objects := deployed(t)
