@@ -47,7 +47,8 @@ func (x *starter) stays(g *gang, v *vacancy, now time.Time) (until time.Time, is
 		return time.Time{}, false
 	}
 	until = last.ended.Add(x.args.GangDeadline.Duration)
-	return until, now.Before(until)
+	outage := x.fleet.Outage(v.node)
+	return until, now.Before(until) && !(outage.Shuts(now, until) && !outage.Over(until))
 }
 
 // notNow reports whether a rank goes elsewhere if it can than where its place is kept.

@@ -3,6 +3,7 @@ package book_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -76,6 +77,23 @@ func TestANodeIsWaitedForThatIsCordonedLater(t *testing.T) {
 		w.settle()
 		w.checkSettled()
 	})
+}
+
+// A node whose maintenance has begun by then, and takes longer than the wait, is not waited for.
+func TestANodeInMaintenanceIsNotWaitedFor(t *testing.T) {
+	for d, waited := range map[time.Duration]bool{gangDeadline / 2: true, time.Hour: false} {
+		tellStorm(t, func(s *storm) {
+			s.guarded(2, 2, 0, patient(20))
+			s.Pass(gangDeadline)
+			node := s.on("run0-1")
+			s.announce(node, 0, d)
+			s.leavesCordoned("run0-1")
+			s.rounds(6)
+			if phase := s.Runs["run0"].Status.Phase; (phase == rqv1.RunRunning) != waited {
+				s.t.Fatalf("run0 is %s within a maintenance of %s: %s", phase, d, s.Runs["run0"].Status.Message)
+			}
+		})
+	}
 }
 
 // Whoever takes over while a rank waits for its node has another go where there is room for it, beside the first.
