@@ -187,7 +187,8 @@ func (g *gang) ready() bool {
 	if g.awaitsLate() {
 		return true
 	}
-	return g.complete() && g.active.reserved+g.waitingApart() == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
+	return g.complete() && g.active.reserved+g.waitingApart() == g.active.size &&
+		(g.started() || g.spares.reserved == g.spares.size)
 }
 
 // leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, of these

@@ -15,8 +15,9 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// A node that stands may be out of service for a moment, for a cordon or a taint. Before a Run ends because a rank that
-// was there has no other place, the node is waited for, and the place there is kept (R27, R42).
+// A node that stands may be out of service for a moment, for a cordon or a taint. Before anybody ends, or a group
+// moves, because a rank that was there has no other place, the node is waited for, and the place there is kept (R27,
+// R42).
 
 // nodeWait is what a running gang waits for of whose ranks the nodes are out of service.
 type nodeWait struct {

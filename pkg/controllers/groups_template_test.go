@@ -110,8 +110,8 @@ func TestAPlaceThatADeploymentLeaves(t *testing.T) {
 	g.want("it has been gone for a moment", was, "delete")
 }
 
-// TestAPlaceIsKeptInARollout: with more pods than its Deployment says, the place of one is kept as long as its ReplicaSet
-// asks for another.
+// TestAPlaceIsKeptInARollout: with more pods than its Deployment says, the place of one is kept as long as its
+// ReplicaSet asks for another.
 func TestAPlaceIsKeptInARollout(t *testing.T) {
 	g, was, objects := deployed(t)
 	run, asks := g.run(), func(n int64) map[string]any { return map[string]any{"replicas": n} }

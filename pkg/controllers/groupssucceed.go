@@ -317,8 +317,8 @@ func (g *groups) alike(key group.Key, v *view) bool {
 		equality.Semantic.DeepEqual(d.Spec.Resources, run.Spec.Resources)
 }
 
-// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has. In a
-// rollout those that it has for its templates may ask for more than it says.
+// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has. In
+// a rollout those that it has for its templates may ask for more than it says.
 func (g *groups) left(ctx context.Context, run *rqv1.Run, maker map[string]any) (bool, error) {
 	asked, says := group.Asked(maker)
 	by := g.lastsFor(makerOf(run))
