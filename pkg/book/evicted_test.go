@@ -230,6 +230,23 @@ func (w *world) keepsOff(name string, deleted bool) {
 	w.checkSettled()
 }
 
+// One that people had leave comes back, whatever its program said of it.
+func TestASpareThatPeopleHaveLeaveComesBack(t *testing.T) {
+	tell(t, func(w *world) {
+		w.AtOnce = false
+		w.guarded(2, 1, 1, patient(20))
+		uid, node := w.pod("run0-s0"), w.on("run0-s0")
+		w.withGrace(uid, 20)
+		w.EvictByAPI(uid)
+		w.EndPod(uid, corev1.PodFailed)
+		w.DeletePod(uid)
+		w.settle()
+		if on := w.on("run0-s0"); on != node {
+			w.t.Fatalf("the spare is on %q, want it back on %s: %v", on, node, w.ledger("run0"))
+		}
+	})
+}
+
 // What a Run has grown by is not what it ends for: new nodes may be broken.
 func TestARankThatARunGrewByDoesNotEndIt(t *testing.T) {
 	tell(t, func(w *world) {

@@ -200,11 +200,11 @@ func (g *gang) leader() *member {
 // firstRank returns the unplaced rank of lowest index that is planned with others of its gang; nil when there is none.
 func (g *gang) firstRank() *member {
 	first := g.active.first()
-	if first == nil || !first.belated() {
+	if first == nil || !first.belated() && !g.nodeWait.left[first.part.Index] {
 		return first
 	}
 	for _, m := range g.active.between(first.part.Index+1, g.active.size) {
-		if m != nil && m.stage == unplaced && !m.leaving && !m.belated() {
+		if m != nil && m.stage == unplaced && !m.leaving && !m.belated() && !g.nodeWait.left[m.part.Index] {
 			return m
 		}
 	}

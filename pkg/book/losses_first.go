@@ -75,7 +75,7 @@ func (l *lossesFirst) lacks(g *gang) bool {
 // another one waits for its place.
 func (g *gang) startedInPart() bool {
 	if g.run == nil || g.started() && !g.grows() || g.over() || g.opportunistic() || g.suspended() || g.shape != nil ||
-		g.run.DeletionTimestamp != nil || g.leader() == nil || !g.complete() {
+		g.run.DeletionTimestamp != nil || g.leader() == nil || !g.complete() || g.started() && !g.leader().joins() {
 		return false
 	}
 	for m := range g.all() {

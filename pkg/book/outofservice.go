@@ -24,6 +24,8 @@ type nodeWait struct {
 	until time.Time // when the first of them is waited for no more
 	// ranks are those that wait, for which the others do not, and left those that are left out of a plan for the others.
 	ranks, left map[int]bool
+	// inVain says that it is planned without any waiting, since others have no room.
+	inVain bool
 }
 
 // outOfService reports whether a node stands, and is cordoned or has a taint that a rank does not tolerate.
@@ -62,7 +64,7 @@ func (x *starter) notNow(g *gang, v *vacancy, now time.Time) bool {
 func (x *starter) awaits(g *gang, missing []plan.Missing, now time.Time) map[int]bool {
 	out := map[int]bool{}
 	for _, m := range missing {
-		if v := g.keptOwn(m); v != nil {
+		if v := g.keptOwn(m); v != nil && !g.nodeWait.inVain {
 			if _, stays := x.stays(g, v, now); stays {
 				out[m.Index] = true
 			}
@@ -111,20 +113,31 @@ func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, r
 	if len(waits) < len(missing) || g.goesElsewhere(waits) {
 		return x.goWithout(g, pod, waits, now)
 	}
-	var first *vacancy
+	first, by := (*vacancy)(nil), time.Time{}
 	for _, m := range missing {
 		v := g.keptOwn(m)
 		until, _ := x.stays(g, v, now)
-		if first == nil || until.Before(g.nodeWait.until) {
-			first, g.nodeWait.until = v, until
+		if first == nil || until.Before(by) {
+			first, by = v, until
 		}
 	}
-	g.nodeWait.ranks = waits
+	g.nodeWait.add(waits, by)
 	x.seats.roster.classes.awaiting[g] = true
 	why := g.notYet(fmt.Sprintf("node %s, where a rank was, takes no pods now, and is waited for until %s: %s", first.node,
-		g.nodeWait.until.UTC().Format(time.RFC3339), refusal.Message))
+		by.UTC().Format(time.RFC3339), refusal.Message))
 	why.Awaited = first.node
 	return why
+}
+
+// add notes ranks that wait, and until when the first of them does.
+func (w *nodeWait) add(ranks map[int]bool, until time.Time) {
+	if w.ranks == nil {
+		w.ranks = map[int]bool{}
+	}
+	maps.Copy(w.ranks, ranks)
+	if w.until.IsZero() || until.Before(w.until) {
+		w.until = until
+	}
 }
 
 // goesElsewhere reports whether a rank that is planned with some which wait for their nodes is another: it is to have
@@ -136,19 +149,52 @@ func (g *gang) goesElsewhere(waits map[int]bool) bool {
 	})
 }
 
-// goWithout gives missing ranks places but for those that wait for their nodes, which are refused then by themselves.
-// It returns nil where there are none for the others.
+// goWithout gives missing ranks free places but for those that wait for their nodes, which are refused then by
+// themselves. Where there are none for the others nobody waits.
 func (x *starter) goWithout(g *gang, pod *corev1.Pod, waits map[int]bool, now time.Time) *plan.Refusal {
-	g.nodeWait.left = waits
-	refusal := x.planGang(g, pod, now)
-	g.nodeWait.left = nil
+	refusal := x.leavingOut(g, waits, func() *plan.Refusal {
+		returns := g.returns
+		g.returns = false // that there was no room for all says nothing of these
+		defer func() { g.returns = returns }()
+		return x.planGang(g, pod, now)
+	})
 	switch {
 	case refusal == nil:
 		return x.planGang(g, pod, now)
 	case refusal.Reason == plan.NotYet:
 		return refusal
 	}
-	return nil
+	g.nodeWait.inVain = true
+	defer func() { g.nodeWait.inVain = false }()
+	return x.planGang(g, pod, now)
+}
+
+// leavingOut has ranks be planned without some that wait for their nodes.
+func (x *starter) leavingOut(g *gang, waits map[int]bool, plans func() *plan.Refusal) *plan.Refusal {
+	before := g.nodeWait.left
+	g.nodeWait.left = map[int]bool{}
+	maps.Copy(g.nodeWait.left, before)
+	maps.Copy(g.nodeWait.left, waits)
+	defer func() { g.nodeWait.left = before }()
+	return plans()
+}
+
+// planOthers gives free places to the other groups of a gang whose pods others make, one after the other, while ranks
+// of one wait for their nodes. One that has no place waits as well.
+func (x *starter) planOthers(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now time.Time) *plan.Refusal {
+	for g.late() && refusal.Awaited != "" {
+		other := x.leavingOut(g, g.nodeWait.ranks, func() *plan.Refusal {
+			if g.firstRank() == nil {
+				return refusal
+			}
+			return x.planGang(g, pod, now)
+		})
+		if other != nil && (other == refusal || other.Awaited == "") {
+			g.narrower = 0 // nobody does without a rank meanwhile
+			break
+		}
+	}
+	return refusal
 }
 
 // waitsApart reports whether a rank waits for its node, and the others of its gang not for it.

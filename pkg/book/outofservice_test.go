@@ -19,10 +19,13 @@ func (w *world) leavesCordoned(name string) (node string) {
 // evicted has somebody have a pod leave its node, which is seen before it is gone.
 func (w *world) evicted(name string) {
 	uid := w.pod(name)
+	run := w.Pods[uid].Labels[rqv1.LabelRun]
 	w.AtOnce = false
 	w.EvictByAPI(uid)
-	w.looked(w.Pods[uid].Labels[rqv1.LabelRun])
-	w.DeletePod(uid)
+	w.looked(run)
+	if w.Pods[uid] != nil { // it had some time to end
+		w.DeletePod(uid)
+	}
 	w.AtOnce = true
 }
 
@@ -133,6 +136,42 @@ func TestAnotherRankGoesOnWhileOneWaitsAfterARestart(t *testing.T) {
 			w.checkSettled()
 		})
 	}
+}
+
+// A pod of another group of others' pods goes on as well, although the first group's waits.
+func TestAnotherGroupGoesOnWhileOneWaits(t *testing.T) {
+	tell(t, func(w *world) {
+		w.slices(2)
+		w.addNode("free", w.domains("run00")[2])
+		uid := w.Runs["run00"].UID
+		node := w.leavesCordoned(w.Slots(uid)[1][0].Name)
+		w.rounds(4)
+		w.awaits("run00", node)
+		w.Lose(w.boundSlots("run00")[3])
+		w.rounds(8)
+		w.awaits("run00", node)
+		if on := w.boundSlots("run00")[3]; on != "free" {
+			w.t.Fatalf("the pod of the other group is on %q, want the free node", on)
+		}
+		w.cordoned(node, false)
+		w.rounds(3)
+		if on := w.boundSlots("run00")[1]; on != node {
+			w.t.Fatalf("the first is on %q, want it back on %s", on, node)
+		}
+	})
+}
+
+// Nobody ends for another rank that is lost meanwhile where that does not do for both.
+func TestNobodyEndsForOneOfTwoThatNeedRoom(t *testing.T) {
+	tell(t, func(w *world) {
+		w.rivals(map[string][]func(*rqv1.RunSpec){"low": {of("low")}}, 1)
+		w.Pass(gangDeadline)
+		w.leavesCordoned("run0-1")
+		w.rounds(4)
+		w.Lose(w.on("run0-0"))
+		w.rounds(8)
+		w.running("low", "although its room is for one of two ranks")
+	})
 }
 
 // Of two pods that others make one comes before the other, and elsewhere than where it was: what its owner's envelope

@@ -85,6 +85,9 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		if refusal != nil && g.unlay() {
 			refusal = x.planGang(g, pod, now)
 		}
+		if refusal != nil {
+			refusal = x.planOthers(g, pod, refusal, now)
+		}
 	}
 	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
 	if refusal == nil && g.started() && !others {
@@ -204,7 +207,8 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 			x.nodes.rejectedAll(g, pod), now))
 	}
 	x.keepThere(g, missing, now)
-	if len(x.awaits(g, missing, now)) > 0 || // nobody ends for it, and no group moves, while that may do
+	// Nobody ends for it, and no group moves, while a wait may do, or for some of those alone that need it.
+	if len(x.awaits(g, missing, now))+len(g.nodeWait.left) > 0 ||
 		refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest { // it may pass
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}

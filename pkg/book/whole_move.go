@@ -81,7 +81,6 @@ func (x *starter) moveWhole(g *gang, pod *corev1.Pod, now time.Time) (*plan.Refu
 		}
 		return true
 	})
-	g.nodeWait.left = nil // they go with it
 	if len(move.leave) == 0 {
 		return x.planGang(g, pod, now), true
 	}

@@ -44,14 +44,16 @@ func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
 		lease.Spec.Slice.Role == rqv1.RoleActive && saysRunning(f.Run) && f.wordOfEviction(lease) != ""
 }
 
-// endedByNode reports whether the pod of a Lease is gone that its node had ended, or turned away.
+// endedByNode reports whether the pod of a Lease is gone that its node had ended, or turned away. A spare or a shard
+// that people had leave may be there again.
 func (f *facts) endedByNode(lease *rqv1.Lease) bool {
 	left := f.Left[lease.PodUID()]
 	if left == nil {
 		return false
 	}
 	e, failed := ending.Of(left)
-	return failed && e.Cause == rqv1.CauseNode
+	return failed && e.Cause == rqv1.CauseNode &&
+		(lease.Spec.Slice.Role == rqv1.RoleActive || !ending.ByPeople(e.Sign))
 }
 
 // wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells or,
