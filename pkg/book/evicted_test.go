@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -179,7 +180,8 @@ func TestANodeThatEndedARankIsUsedAgain(t *testing.T) {
 	})
 }
 
-// A spare, or a shard, is not sent back to where it was turned away: nobody would stop that.
+// A spare, or a shard, is not sent back to where it was turned away: nobody would stop that. Nor is one that somebody
+// has deleted since.
 func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		pod    string
@@ -195,21 +197,54 @@ func TestSparesAndShardsKeepOffNodesThatTurnThemAway(t *testing.T) {
 			w.settle()
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			tell(t, func(w *world) {
-				c.submit(w)
-				seen := map[string]bool{}
-				for range 2 {
-					node := w.turnOut(c.pod, "UnexpectedAdmissionError")
-					if node == "" || seen[node] {
-						w.t.Fatalf("%s was on %q, and on %v before", c.pod, node, seen)
-					}
-					seen[node] = true
-				}
-				w.checkSettled()
+		for _, deleted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, deleted %v", name, deleted), func(t *testing.T) {
+				tell(t, func(w *world) {
+					c.submit(w)
+					w.keepsOff(c.pod, deleted)
+				})
 			})
-		})
+		}
 	}
+}
+
+// keepsOff has nodes turn a pod away one after the other, which somebody may delete then before anybody has looked.
+func (w *world) keepsOff(name string, deleted bool) {
+	seen := map[string]bool{}
+	for range 2 {
+		pod := w.pod(name)
+		node := w.Pods[pod].Spec.NodeName
+		w.Evict(pod, "UnexpectedAdmissionError")
+		if deleted {
+			w.DeletePod(pod)
+		}
+		w.settle()
+		if node == "" || seen[node] {
+			w.t.Fatalf("%s was on %q, and on %v before", name, node, seen)
+		}
+		seen[node] = true
+	}
+	if got := w.ledger("run0")["Evicted"]; got != 2 {
+		w.t.Fatalf("%d Leases are closed since a node turned their pods away, want 2: %v", got, w.ledger("run0"))
+	}
+	w.checkSettled()
+}
+
+// One that people had leave comes back, whatever its program said of it.
+func TestASpareThatPeopleHaveLeaveComesBack(t *testing.T) {
+	tell(t, func(w *world) {
+		w.AtOnce = false
+		w.guarded(2, 1, 1, patient(20))
+		uid, node := w.pod("run0-s0"), w.on("run0-s0")
+		w.withGrace(uid, 20)
+		w.EvictByAPI(uid)
+		w.EndPod(uid, corev1.PodFailed)
+		w.DeletePod(uid)
+		w.settle()
+		if on := w.on("run0-s0"); on != node {
+			w.t.Fatalf("the spare is on %q, want it back on %s: %v", on, node, w.ledger("run0"))
+		}
+	})
 }
 
 // What a Run has grown by is not what it ends for: new nodes may be broken.

@@ -60,9 +60,8 @@ type gang struct {
 	moving map[types.UID]bool
 	moved  map[int]bool
 	// apart says that ranks are planned without those of their group whose pods have not been made.
-	apart bool
-	// awaitsUntil is until when the gang waits for nodes of its ranks that are out of service.
-	awaitsUntil time.Time
+	apart    bool
+	nodeWait nodeWait
 	// returns says that ranks which avoid the nodes where they ended go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free
@@ -188,7 +187,8 @@ func (g *gang) ready() bool {
 	if g.awaitsLate() {
 		return true
 	}
-	return g.complete() && g.active.reserved == g.active.size && (g.started() || g.spares.reserved == g.spares.size)
+	return g.complete() && g.active.reserved+g.waitingApart() == g.active.size &&
+		(g.started() || g.spares.reserved == g.spares.size)
 }
 
 // leader returns the member that plans for the gang: the unplaced one of lowest index, active pods first, of these
@@ -200,11 +200,11 @@ func (g *gang) leader() *member {
 // firstRank returns the unplaced rank of lowest index that is planned with others of its gang; nil when there is none.
 func (g *gang) firstRank() *member {
 	first := g.active.first()
-	if first == nil || !first.belated() {
+	if first == nil || !first.belated() && !g.nodeWait.left[first.part.Index] {
 		return first
 	}
 	for _, m := range g.active.between(first.part.Index+1, g.active.size) {
-		if m != nil && m.stage == unplaced && !m.leaving && !m.belated() {
+		if m != nil && m.stage == unplaced && !m.leaving && !m.belated() && !g.nodeWait.left[m.part.Index] {
 			return m
 		}
 	}

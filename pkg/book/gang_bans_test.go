@@ -17,21 +17,13 @@ import (
 func TestWhatOneKindOfPodIsTurnedDownForDoesNotBarOthers(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		for _, perNode := range []int{1, 2} {
-			for _, far := range []string{"d0", "d1"} {
-				t.Run(fmt.Sprintf("asks %v, %d on a node, the first not in %s", asks, perNode, far), func(t *testing.T) {
+			for near, far := range map[string]string{"d0": "d1", "d1": "d0"} {
+				t.Run(fmt.Sprintf("asks %v, %d on a node, the first in %s", asks, perNode, near), func(t *testing.T) {
 					tell(t, func(w *world) {
 						w.asks(asks)
-						w.fleet("d0", 2/perNode)
-						w.fleet("d1", 2/perNode)
 						w.setBudget("a", "org:a", 48)
-						w.controllers.claims = map[int]string{0: "x", 1: "x", 2: "y", 3: "y"}
-						w.Turns = func(pod *corev1.Pod, node string) string {
-							first := len(pod.Spec.Volumes) > 0 && pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName == "x"
-							if in := w.domainOf(w.Nodes[node]); first == (in == far) {
-								return "node(s) had volume node affinity conflict"
-							}
-							return ""
-						}
+						w.halves(perNode)
+						w.useVolumes(near, far)
 						w.submitWithSpares("run00", "org:a", 1, 4, 8/perNode, 0, ungrouped, theirs)
 						w.rounds(12)
 						startsWhole(t, w, 4)
@@ -51,8 +43,7 @@ func TestRoomIsMadeForPodsOfSeveralKinds(t *testing.T) {
 			t.Run(fmt.Sprintf("asked %v, %d groups, %d on a node", asked, groups, perNode), func(t *testing.T) {
 				tellStorm(t, func(s *storm) {
 					s.asks(true)
-					s.fleet("d0", 2/perNode)
-					s.fleet("d1", 2/perNode)
+					s.halves(perNode)
 					s.setBudget("a", "org:a", 64)
 					s.setBudget("b", "org:b", 64)
 					for i := range 4 / perNode {
@@ -61,8 +52,7 @@ func TestRoomIsMadeForPodsOfSeveralKinds(t *testing.T) {
 					s.work()
 					s.during(time.Minute)
 					if asked {
-						s.controllers.claims = map[int]string{0: "x", 1: "x", 2: "y", 3: "y"}
-						s.Turns = s.eachIn(map[string]string{"x": "d1", "y": "d0"})
+						s.useVolumes("d1", "d0")
 					} else {
 						first, last := allOf("d1", 2/perNode), allOf("d0", 2/perNode)
 						s.controllers.pinned = map[int]string{0: first, 1: first, 2: last, 3: last}
@@ -81,6 +71,18 @@ func TestRoomIsMadeForPodsOfSeveralKinds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// halves adds two domains, each of which has room for two of four pods that lie so many on a node.
+func (w *world) halves(perNode int) {
+	w.fleet("d0", 2/perNode)
+	w.fleet("d1", 2/perNode)
+}
+
+// useVolumes has the first two of four pods use a volume that is in one domain, and the others one that is in another.
+func (w *world) useVolumes(first, last string) {
+	w.controllers.claims = map[int]string{0: "x", 1: "x", 2: "y", 3: "y"}
+	w.Turns = w.eachIn(map[string]string{"x": first, "y": last})
 }
 
 // eachIn has nodes turn those pods down that use a volume which is in another domain.

@@ -11,14 +11,19 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
-// gaveBack has a Run of two pods run, for whose end an older Run of as many waits, and two younger ones of one.
-func (s *storm) gaveBack() {
+// fills has a Run hold all of some nodes, a pod on each, where nobody is drawn.
+func (s *storm) fills(nodes int) {
 	s.Book.DrawsBy("None")
-	s.fleet("d0", 2)
-	s.setBudget("a", "org:a", 64)
-	s.submit("run0", "org:a", 1, 2, 8)
+	s.fleet("d0", nodes)
+	s.setBudget("a", "org:a", 128)
+	s.submit("run0", "org:a", 1, nodes, 8)
 	s.work()
 	s.running("run0", "on a fleet that is free")
+}
+
+// gaveBack has a Run of two pods run, for whose end an older Run of as many waits, and two younger ones of one.
+func (s *storm) gaveBack() {
+	s.fills(2)
 	s.during(time.Second)
 	s.submit("run1", "org:a", 1, 2, 8)
 	s.work()
@@ -43,12 +48,7 @@ func TestARunHasAllThatOneGivesBackOverARestart(t *testing.T) {
 // A Lease that is not closed, since the API server is not up to it, is waited for for seconds.
 func TestALeaseThatIsNotClosedKeepsNobodyForLong(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.Book.DrawsBy("None")
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 64)
-		s.submit("run0", "org:a", 1, 2, 8)
-		s.work()
-		s.running("run0", "on a fleet that is free")
+		s.fills(2)
 		s.during(time.Second)
 		s.submit("run1", "org:a", 1, 1, 8)
 		s.work()
@@ -98,12 +98,7 @@ func TestWhoIsFirstHasAllThatARunGivesBack(t *testing.T) {
 // Those whose last pods take their time are waited for once, and not each time that another has ended.
 func TestARunWhoseRanksEndApartKeepsNobody(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.Book.DrawsBy("None")
-		s.fleet("d0", 3)
-		s.setBudget("a", "org:a", 64)
-		s.submit("run0", "org:a", 1, 3, 8)
-		s.work()
-		s.running("run0", "on a fleet that is free")
+		s.fills(3)
 		for _, name := range []string{"run1", "run2"} {
 			s.submit(name, "org:a", 1, 1, 8)
 		}
@@ -130,12 +125,7 @@ func (s *storm) slowly(closings int) {
 // is waited for, but not for ever.
 func TestWhatTakesLongToGiveBackIsOneAsWell(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.Book.DrawsBy("None")
-		s.fleet("d0", 16)
-		s.setBudget("a", "org:a", 128)
-		s.submit("run0", "org:a", 1, 16, 8)
-		s.work()
-		s.running("run0", "on a fleet that is free")
+		s.fills(16)
 		s.Pass(time.Second)
 		s.submit("run1", "org:a", 1, 16, 8)
 		s.work()

@@ -84,16 +84,22 @@ func (p *placement) keepAllOwn() {
 	slices.SortFunc(all, byAge) // of two who had one place the older has it
 	for _, g := range all {
 		for index := range g.demand.Pods() {
-			l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
-			switch {
-			case l == nil, g.forgone(index), p.cuts.takes(g, l),
-				m != nil && m.stage != unplaced && m.stage != finished:
-			case l.died() && g.startsAgain(), l.reason == rqv1.ClosedEvicted, p.goesOnThere(g, l),
-				m != nil && m.pod.UID == l.pod && m.dies():
+			if l, goesOn := p.goesOn(g, index); goesOn {
 				p.keepOwn(g, l)
 			}
 		}
 	}
+}
+
+// goesOn returns the last Lease of a rank that has no place, and whether it is to go on there, as the ledger and its
+// pods tell.
+func (p *placement) goesOn(g *gang, index int) (*lease, bool) {
+	l, m := g.latest[rank.Part{Index: index}], g.rankAt(index)
+	if l == nil || g.forgone(index) || p.cuts.takes(g, l) || m != nil && m.stage != unplaced && m.stage != finished {
+		return nil, false
+	}
+	return l, l.died() && g.startsAgain() || l.reason == rqv1.ClosedEvicted || p.goesOnThere(g, l) ||
+		m != nil && m.pod.UID == l.pod && m.dies()
 }
 
 // goesOnThere reports whether a rank is to go on where its last Lease was, whose pod is gone by no doing of its own, or

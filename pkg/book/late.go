@@ -53,7 +53,7 @@ func (m *member) stays() bool { return m.stage == finished && m.gang.givesUp(m.p
 func (g *gang) arrived(least int) bool {
 	there := 0
 	for _, m := range g.active.members {
-		if m == nil || m.standIn || m.belated() {
+		if m == nil || m.standIn || m.belated() || m.waitsApart() {
 			continue
 		}
 		if m.stage < reserved {
@@ -80,6 +80,9 @@ func (g *gang) firstAreThere() bool {
 
 // plansWith reports whether a rank is planned together with the one that leads.
 func (g *gang) plansWith(m *member) bool {
+	if !m.part.Spare && g.nodeWait.left[m.part.Index] {
+		return false
+	}
 	lead := g.firstRank()
 	return !g.late() || lead == nil || g.scope(lead) == g.scope(m)
 }
@@ -120,7 +123,7 @@ func (p *placement) keepPlace(g *gang, a plan.Assignment, now time.Time) {
 // vacatePlanned gives up what is kept for the ranks that a gang has just been planned for.
 func (s *seating) vacatePlanned(g *gang, planned []plan.Assignment) {
 	s.vacate(g, func(v *vacancy) bool {
-		return !g.late() || v.index == anyRank ||
+		return !g.late() && !g.nodeWait.left[v.index] || v.index == anyRank ||
 			slices.ContainsFunc(planned, func(a plan.Assignment) bool { return !a.Spare && a.Index == v.index })
 	})
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // lossesFirst are the Runs that have ranks on lost nodes, or without a place since such a loss, as this process begins
-// to decide, or that have begun to start: some of their pods have Leases, and nobody knows the places of the others.
+// to decide, or that have begun to start or to grow: some of their pods have Leases, and nobody knows the places of the
+// others.
 // Until it has been decided of each of them once what becomes of these ranks, nobody else is given GPUs of their types:
 // neither Runs that start, nor growth, nor shards, nor spares.
 type lossesFirst struct {
@@ -70,14 +71,15 @@ func (l *lossesFirst) lacks(g *gang) bool {
 	})
 }
 
-// startedInPart reports whether some pods of a gang that starts have Leases, and another one waits for its place.
+// startedInPart reports whether some pods of a gang that starts, or of the cohort that it grows by, have Leases, and
+// another one waits for its place.
 func (g *gang) startedInPart() bool {
-	if g.run == nil || g.started() || g.over() || g.opportunistic() || g.suspended() || g.shape != nil ||
-		g.run.DeletionTimestamp != nil || g.leader() == nil || !g.complete() {
+	if g.run == nil || g.started() && !g.grows() || g.over() || g.opportunistic() || g.suspended() || g.shape != nil ||
+		g.run.DeletionTimestamp != nil || g.leader() == nil || !g.complete() || g.started() && !g.leader().joins() {
 		return false
 	}
 	for m := range g.all() {
-		if m.stage >= leased && m.stage < finished && !m.leaving && !g.old(m.had) {
+		if m.stage >= leased && m.stage < finished && !m.leaving && !g.old(m.had) && (!g.started() || m.joins()) {
 			return true
 		}
 	}
@@ -181,7 +183,7 @@ func (l *lossesFirst) holds(m *member) (why string) {
 	g := m.gang
 	switch {
 	case m.stage > unplaced || !l.roster.bereft[g.full.Flavor] || g.opportunistic(),
-		g.started() && !m.extra() && !m.joins(),
+		g.started() && !m.extra() && !m.joins(), m.joins() && g.startedInPart(),
 		!g.started() && (g.underWay() || g.keepsRoom() || g.activates()):
 		return ""
 	}

@@ -115,6 +115,39 @@ func TestAGangThatStartsGoesOnFirst(t *testing.T) {
 	}
 }
 
+// Nor does it give that of the rest of a cohort to anybody else.
+func TestACohortOfWhichSomeHaveLeasesGoesOnFirst(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 1)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("run0", "org:a", 1, 1, 8, 0, ungrouped, elastic(1, 1), func(s *rqv1.RunSpec) {
+			s.Malleable.StepGPUs, s.Malleable.MaxTotalGPUs = 16, 24
+		})
+		w.rounds(3)
+		w.running("run0", "on a fleet that is free")
+		w.fleet("d1", 2)
+		w.desire("run0", 24)
+		for range 8 {
+			if len(w.Bindings()) < 2 {
+				w.begins()
+				w.grow()
+				w.Pass(time.Second)
+			}
+		}
+		w.Bind(w.Bindings()[0], sim.Written)
+		w.submit("run1", "org:a", 1, 1, 8)
+		w.begins()
+		w.crash()
+		w.Book.Advance(w.Now)
+		w.Act()
+		w.cycle(w.pod("run1-0"))
+		w.settle()
+		w.granted("run0", 24)
+		w.waits("run1", "although all is full")
+		w.checkSettled()
+	})
+}
+
 // begins does all of a round but bind pods.
 func (w *world) begins() {
 	w.control()

@@ -56,6 +56,7 @@ func (x *starter) placeNew(m *member, now time.Time) (string, *plan.Refusal) {
 		x.mail.activate(x.follow(m)...) // it does not lead them to the barrier itself
 		return "", g.notYet(beyondWidth)
 	case m.stage == unplaced:
+		x.mail.activate(x.follow(m)...) // those of its gang that have places do not wait for it
 		return "", g.refusal
 	case g.state() == gangClearing:
 		return "", g.notYet(whileLeaving)
@@ -73,6 +74,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	x.waiting.stirred = true
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
+	g.nodeWait = nodeWait{}
 	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
@@ -82,6 +84,9 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = x.planGang(g, pod, now)
 		if refusal != nil && g.unlay() {
 			refusal = x.planGang(g, pod, now)
+		}
+		if refusal != nil {
+			refusal = x.planOthers(g, pod, refusal, now)
 		}
 	}
 	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
@@ -180,7 +185,7 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 }
 
 // otherwise says what becomes of a gang whose missing ranks have no room, at its least width: they go where their pods
-// have ended (R27), or take the places of others, their group moves, or they do without.
+// have ended or wait for that (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
 	if x.seats.awaitsEnd(g, missing) {
@@ -201,8 +206,11 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
 			x.nodes.rejectedAll(g, pod), now))
 	}
-	if refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest {
-		return x.withoutRoom(g, pod, missing, refusal, now) // it may pass
+	x.keepThere(g, missing, now)
+	// Nobody ends for it, and no group moves, while a wait may do, or for some of those alone that need it.
+	if len(x.awaits(g, missing, now))+len(g.nodeWait.left) > 0 ||
+		refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest { // it may pass
+		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	if (g.madeLate() || !g.lacksPods(missing)) && x.takeOver(g, seated, missing, fits, now) {
 		return nil
@@ -300,7 +308,7 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		return x.planGang(g, pod, now)
 	}
 	g.narrower = x.widthWithout(g, missing, x.nodes.rejected(g, pod), now)
-	return cmp.Or(x.awaitNodes(g, missing, now), refusal)
+	return cmp.Or(x.awaitNodes(g, pod, missing, refusal, now), refusal)
 }
 
 // placeAside plans a gang where no Reservation intends to be and no node is suspect, and elsewhere when it does not fit

@@ -164,6 +164,9 @@ func TestARankThatEveryNodeTurnsDown(t *testing.T) {
 		w.SetNode(node)
 		w.DeletePod(w.pod("run0-0"))
 		w.rounds(30)
+		w.running("run0", "although its node is waited for")
+		w.Pass(gangDeadline)
+		w.rounds(30)
 		if run := w.Runs["run0"]; run.Status.Phase != rqv1.RunFailed {
 			w.t.Fatalf("run0 is %s (%s): %s", run.Status.Phase, run.Status.Message, w.describe("run0"))
 		}

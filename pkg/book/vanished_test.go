@@ -26,6 +26,11 @@ func (s *storm) graceful(nodes int, changes ...func(*rqv1.RunSpec)) *corev1.Pod 
 	return s.withGrace(s.ranksOf("run0")[0].UID, 60)
 }
 
+// sparing has so many GPUs stand by in each group of a Run.
+func sparing(gpus int32) func(*rqv1.RunSpec) {
+	return func(s *rqv1.RunSpec) { s.SparesPerGroup = &gpus }
+}
+
 // ranksOf returns the pods of a Run that are its ranks.
 func (s *storm) ranksOf(run string) []*corev1.Pod {
 	return slices.DeleteFunc(s.PodsOf(run), func(pod *corev1.Pod) bool {
@@ -236,12 +241,7 @@ func TestARankThatVanishesAgainAndAgain(t *testing.T) {
 // A spare runs nothing on the GPUs that it keeps.
 func TestASpareThatVanishesHoldsNothing(t *testing.T) {
 	tellStorm(t, func(s *storm) {
-		s.fleet("d0", 2)
-		s.setBudget("a", "org:a", 64)
-		s.submitWithSpares("run0", "org:a", 1, 1, 8, 1, patient(60))
-		s.work()
-		s.during(time.Second)
-		s.work()
+		s.graceful(2, sparing(8))
 		spare := s.withGrace(s.pod("run0-s0"), 60)
 		s.Vanish(spare.UID)
 		s.heldFor(spare.UID, 0, rqv1.ClosedDeleted)
@@ -268,12 +268,7 @@ func TestTheRankOfAPodThatVanishes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tellStorm(t, func(s *storm) {
-				changes := []func(*rqv1.RunSpec){func(r *rqv1.RunSpec) {
-					if c.spares > 0 {
-						n := int32(c.spares)
-						r.SparesPerGroup = &n
-					}
-				}}
+				changes := []func(*rqv1.RunSpec){sparing(int32(c.spares))}
 				if c.kind != nil {
 					changes = append(changes, c.kind)
 				}

@@ -22,6 +22,22 @@ func (g *grouped) ofSet(name, set string) *corev1.Pod {
 	return pod
 }
 
+// next has a ReplicaSet make another pod, which is to have the place of the first.
+func (g *grouped) next(set string) *corev1.Pod {
+	g.t.Helper()
+	is := g.ofSet("web-b", set)
+	g.groups.note(is)
+	g.want("another is made", is)
+	return is
+}
+
+// joins asserts that it has the place of a pod that is gone.
+func (g *grouped) joins(was *corev1.Pod) {
+	g.t.Helper()
+	g.want("it joins", was)
+	g.wantOffered("it joins", "web-b")
+}
+
 // deployed is a Run that runs with the only pod of a Deployment.
 func deployed(t *testing.T) (g *grouped, pod *corev1.Pod, objects map[string]map[string]any) {
 	t.Helper()
@@ -63,12 +79,9 @@ func TestThePodOfTheNextTemplate(t *testing.T) {
 	g.want("its pod is gone", was)
 	g.clock.Step(2 * settles)
 	g.want("it has been gone for a moment", was)
-	is := g.ofSet("web-b", "web-2")
-	g.groups.note(is)
-	g.want("another is made", is)
+	is := g.next("web-2")
 	delete(objects, "ReplicaSet/web-1")
-	g.want("it joins", was)
-	g.wantOffered("it joins", "web-b")
+	g.joins(was)
 	if g.at(is) != "Pod/web-a" || g.run().UID != run.UID {
 		t.Errorf("the next pod is in group %s of Run %s", g.at(is), g.run().UID)
 	}
@@ -97,13 +110,37 @@ func TestAPlaceThatADeploymentLeaves(t *testing.T) {
 	g.want("it has been gone for a moment", was, "delete")
 }
 
+// TestAPlaceIsKeptInARollout: with more pods than its Deployment says, the place of one is kept as long as its
+// ReplicaSet asks for another.
+func TestAPlaceIsKeptInARollout(t *testing.T) {
+	g, was, objects := deployed(t)
+	run, asks := g.run(), func(n int64) map[string]any { return map[string]any{"replicas": n} }
+	g.clock.Step(2 * recent)
+	surplus := g.ofSet("web-b", "web-2")
+	g.groups.note(surplus)
+	g.want("another is made", surplus, "create")
+	for _, other := range g.runsOf() {
+		if other.UID != run.UID {
+			g.runsIn(other, surplus)
+		}
+	}
+	objects["ReplicaSet/web-1"]["spec"], objects["ReplicaSet/web-2"]["spec"] = asks(1), asks(1)
+	g.want("it runs", surplus)
+	g.lostOf(run, was)
+	g.want("the first is gone", was)
+	for range 3 {
+		g.clock.Step(settles)
+		g.want("its ReplicaSet is slow", was)
+	}
+	objects["ReplicaSet/web-1"]["spec"] = asks(0)
+	g.want("its ReplicaSet makes no other", was, "delete")
+}
+
 // TestAReplicaSetThatIsGoneIsKnown: a pod of it that waits does not have its Run be taken for another's.
 func TestAReplicaSetThatIsGoneIsKnown(t *testing.T) {
 	g, was, objects := deployed(t)
 	g.lost(was)
-	is := g.ofSet("web-b", "web-2")
-	g.groups.note(is)
-	g.want("another is made", is)
+	g.next("web-2")
 	delete(objects, "ReplicaSet/web-2")
 	g.want("its ReplicaSet is gone", was)
 }
@@ -112,11 +149,8 @@ func TestAReplicaSetThatIsGoneIsKnown(t *testing.T) {
 func TestARunOfAReplicaSetStays(t *testing.T) {
 	g, was, _ := madeFor(t, "ReplicaSet")
 	g.lost(was)
-	is := g.ofSet("web-b", "web-1")
-	g.groups.note(is)
-	g.want("another is made", is)
-	g.want("it joins", was)
-	g.wantOffered("it joins", "web-b")
+	g.next("web-1")
+	g.joins(was)
 }
 
 // TestADeploymentThatMayNotBeReadAnyMore is known all the same.
@@ -124,11 +158,8 @@ func TestADeploymentThatMayNotBeReadAnyMore(t *testing.T) {
 	g, was, objects := deployed(t)
 	g.lost(was)
 	delete(objects, "Deployment/web")
-	is := g.ofSet("web-b", "web-1")
-	g.groups.note(is)
-	g.want("another is made", is)
-	g.want("it joins", was)
-	g.wantOffered("it joins", "web-b")
+	g.next("web-1")
+	g.joins(was)
 }
 
 // TestNobodyIsRememberedForATemplate once nothing of it is left.
@@ -136,9 +167,7 @@ func TestNobodyIsRememberedForATemplate(t *testing.T) {
 	g, was, _ := deployed(t)
 	run := g.run()
 	g.lost(was)
-	is := g.ofSet("web-b", "web-2")
-	g.groups.note(is)
-	g.want("another is made", is)
+	is := g.next("web-2")
 	g.groups.drop(is)
 	g.groups.ended(run)
 	if left := []int{len(g.groups.makers), len(g.groups.lasting)}; !cmp.Equal(left, []int{0, 0}) {

@@ -80,7 +80,11 @@ func (g *groups) lookAt(ctx context.Context, key group.Key) (again time.Duration
 		}
 	}
 	v.idle = !v.empty && !v.wants && !slices.ContainsFunc(members, func(pod *corev1.Pod) bool { return !rank.Ended(pod) })
-	v.left = run != nil && (v.empty || v.idle) && g.left(run, o.Maker)
+	if run != nil && (v.empty || v.idle) {
+		if v.left, err = g.left(ctx, run, o.Maker); err != nil {
+			return 0, err
+		}
+	}
 	g.keep(v)
 	if g.succeed(run, v) {
 		if run == nil {

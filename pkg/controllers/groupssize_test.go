@@ -20,7 +20,12 @@ import (
 func (g *grouped) runsWith(pods ...*corev1.Pod) {
 	g.t.Helper()
 	g.starts()
-	run := g.run()
+	g.runsIn(g.run(), pods...)
+}
+
+// runsIn has pods run that have ranks in a Run.
+func (g *grouped) runsIn(run *rqv1.Run, pods ...*corev1.Pod) {
+	g.t.Helper()
 	for i, pod := range pods {
 		pod = pod.DeepCopy()
 		pod.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),

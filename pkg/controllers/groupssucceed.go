@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"cmp"
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -27,7 +28,7 @@ type maker struct {
 	waiting map[types.UID]*corev1.Pod
 	young   []*corev1.Pod
 	// sets are the controllers that it has, one for each template of its pods.
-	sets []makerID
+	sets []metav1.OwnerReference
 }
 
 // recent is how long after a pod has been made the one may be heard of to go that it replaces.
@@ -55,7 +56,14 @@ func makerOf(run *rqv1.Run) makerID {
 // lasting are what makes the pods of controllers that do so for one template alone, by these.
 type lasting map[makerID]metav1.OwnerReference
 
-// lasts returns what makes pods for which a controller is named, whatever their template. The lock is held.
+// lastsFor returns what makes pods for which a controller is named, whatever their template.
+func (g *groups) lastsFor(by makerID) makerID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lasts(by)
+}
+
+// lasts does so while the lock is held.
 func (g *groups) lasts(by makerID) makerID {
 	if over, known := g.lasting[by]; known {
 		return makerID{by.namespace, over.UID}
@@ -92,7 +100,7 @@ func (g *groups) learn(o *group.Observed) {
 	}
 	g.lasting[set] = *o.By
 	m := g.makes(by)
-	m.sets = append(m.sets, set)
+	m.sets = append(m.sets, *named)
 	if was != nil {
 		g.join(m, by, was)
 		delete(g.makers, set)
@@ -182,7 +190,7 @@ func (g *groups) forgetMaker(by makerID) {
 	if m := g.makers[by]; m != nil && len(m.runs)+len(m.waiting) == 0 {
 		delete(g.makers, by)
 		for _, set := range m.sets {
-			delete(g.lasting, set)
+			delete(g.lasting, makerID{by.namespace, set.UID})
 		}
 	}
 }
@@ -224,9 +232,7 @@ func (g *groups) succeed(run *rqv1.Run, v *view) bool {
 	if run != nil && g.clock.Since(pod.CreationTimestamp.Time) >= recent {
 		return false
 	}
-	g.mu.Lock()
-	by := g.lasts(makerID{pod.Namespace, metav1.GetControllerOfNoCopy(pod).UID})
-	g.mu.Unlock()
+	by := g.lastsFor(makerID{pod.Namespace, metav1.GetControllerOfNoCopy(pod).UID})
 	for _, key := range g.vacancies(by) {
 		if key != v.Key && g.alike(key, v) && g.moves(pod, v.Key, key, by) {
 			g.again(key)
@@ -311,17 +317,48 @@ func (g *groups) alike(key group.Key, v *view) bool {
 		equality.Semantic.DeepEqual(d.Spec.Resources, run.Spec.Resources)
 }
 
-// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has. One
-// that waits and is in no Run may be the one that is to have it.
-func (g *groups) left(run *rqv1.Run, maker map[string]any) bool {
+// left reports whether the place of a group of one is for nobody: its controller asks for no more pods than it has. In
+// a rollout those that it has for its templates may ask for more than it says.
+func (g *groups) left(ctx context.Context, run *rqv1.Run, maker map[string]any) (bool, error) {
 	asked, says := group.Asked(maker)
-	key, _ := group.KeyOf(run)
-	g.mu.Lock()
-	by := g.lasts(makerOf(run))
-	g.mu.Unlock()
-	if !says || by == (makerID{}) {
-		return false
+	by := g.lastsFor(makerOf(run))
+	if !says || by == (makerID{}) || !g.leaves(run, by, asked) {
+		return false, nil
 	}
+	if asked == 0 {
+		return true, nil
+	}
+	more, err := g.askedForTemplates(ctx, by)
+	return err == nil && (more <= asked || g.leaves(run, by, more)), err
+}
+
+// askedForTemplates returns how many pods those ask for that a controller has, one for each template.
+func (g *groups) askedForTemplates(ctx context.Context, by makerID) (pods int, err error) {
+	g.mu.Lock()
+	var sets []metav1.OwnerReference
+	if m := g.makers[by]; m != nil {
+		sets = slices.Clone(m.sets)
+	}
+	g.mu.Unlock()
+	for i := range sets {
+		set, err := g.named(ctx, by.namespace, &sets[i])
+		switch {
+		case unreadable(err):
+			continue
+		case err != nil:
+			return 0, err
+		case set.GetUID() == sets[i].UID:
+			asks, _ := group.Asked(set.Object)
+			pods += asks
+		}
+	}
+	return pods, nil
+}
+
+// leaves reports whether a controller that asks for so many pods has no more for a group of one. One that waits and is
+// in no Run may be the one that is to have the place.
+func (g *groups) leaves(run *rqv1.Run, by makerID, asked int) bool {
+	key, _ := group.KeyOf(run)
 	if asked > 0 {
 		g.vacancies(by) // those are forgotten that have pods
 	}

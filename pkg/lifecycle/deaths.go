@@ -37,21 +37,23 @@ func (f *facts) leavesDevice(pod *corev1.Pod) bool {
 }
 
 // wasEvicted reports whether a Lease was of a rank that has gone by its node's doing, as the status tells, or the book
-// where that has no room or was not written in time: a device of it was broken, or it was evicted. Spares and shards
-// are told of by nobody but the status.
+// where that has no room or was not written in time: a device of it was broken, or it was evicted. That spares and
+// shards were told to go nobody says but the status.
 func (f *facts) wasEvicted(lease *rqv1.Lease) bool {
-	return f.toldEvicted(lease) || lease.Spec.Slice.Role == rqv1.RoleActive &&
-		(f.endedByNode(lease) || saysRunning(f.Run) && f.wordOfEviction(lease) != "")
+	return f.toldEvicted(lease) || f.endedByNode(lease) ||
+		lease.Spec.Slice.Role == rqv1.RoleActive && saysRunning(f.Run) && f.wordOfEviction(lease) != ""
 }
 
-// endedByNode reports whether the pod of a Lease is gone that its node had ended, or turned away.
+// endedByNode reports whether the pod of a Lease is gone that its node had ended, or turned away. A spare or a shard
+// that people had leave may be there again.
 func (f *facts) endedByNode(lease *rqv1.Lease) bool {
 	left := f.Left[lease.PodUID()]
 	if left == nil {
 		return false
 	}
 	e, failed := ending.Of(left)
-	return failed && e.Cause == rqv1.CauseNode
+	return failed && e.Cause == rqv1.CauseNode &&
+		(lease.Spec.Slice.Role == rqv1.RoleActive || !ending.ByPeople(e.Sign))
 }
 
 // wordOfEviction returns the word by which the pod of a Lease was told to go for its node's sake, as the book tells or,

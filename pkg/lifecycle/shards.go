@@ -49,6 +49,8 @@ func reasonOfShard(s *situation, lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedShrink
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed
+	case s.facts.endedByNode(lease):
+		return rqv1.ClosedEvicted
 	}
 	return rqv1.ClosedDeleted
 }

@@ -74,8 +74,8 @@ func (s *Story) Parsed() (*config.Args, error) {
 
 // All returns all stories, in order of their names.
 func All() []Story {
-	all := slices.Concat(evictedStories(), restartStories(), spareStories(), lossStories(), lifeStories(),
-		refusedStories(), turnStories(), editStories(),
+	all := slices.Concat(evictedStories(), cordonedStories(), restartStories(), spareStories(), lossStories(),
+		lifeStories(), refusedStories(), turnStories(), editStories(),
 		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), borrowedStories(),
 		opportunisticStories(),
 		cutStories(), crowdStories(), savedStories(), roomStories(),

@@ -41,9 +41,6 @@ func evictedStories() (all []Story) {
 			Play: func(s *Teller) { backBeforeASpare(s, Spares(8)) }},
 		Story{Name: "evicted-by-people-and-a-free-node", Long: halfAnHour, Play: func(s *Teller) { backBeforeASpare(s) }},
 		Story{Name: "evicted-elastic", Play: backBeforeItShrinks},
-		Story{Name: "evicted-from-a-cordoned-node", Play: backOnceUncordoned},
-		Story{Name: "evicted-from-a-cordoned-node-for-good", Play: endsOnceNotUncordoned},
-		Story{Name: "evicted-from-a-cordoned-node-elastic", Play: narrowerWhileCordoned},
 		Story{Name: "evicted-twice-by-people", Forgets: byWhomDeleted, Play: awayAfterTwoEvictions},
 		Story{Name: "evicted-at-the-start", Play: badNodeAtTheStart},
 		Story{Name: "evicted-again-and-again", Play: rankThatNoNodeKeeps},
@@ -164,50 +161,6 @@ func backBeforeItShrinks(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "")
 	s.Same("its node", node, s.On("train-1"))
 	s.Ledger("train", Leases{"Evicted": 1, Open: 2})
-}
-
-// evictedFromCordoned has somebody cordon a node of a Run that has no other, and evict the rank there. A younger Run
-// waits for room.
-func evictedFromCordoned(s *Teller, changes ...RunChange) (node string) {
-	s.Nodes("d0", 2)
-	s.Fund("", Envelope("all", 100))
-	s.Submit("train", 16, append(changes, InPods(8))...)
-	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
-	s.Submit("younger", 8, InPods(8))
-	s.Says("younger", rqv1.RunPending, "short by 8")
-	s.Later(2 * time.Second) // when a Run has started is known in whole seconds
-	node = s.On("train-1")
-	s.ChangeNode(node, Cordoned)
-	s.EvictPod("train-1")
-	return node
-}
-
-// backOnceUncordoned: the rank waits for its node, which comes back in time, and has its place before anybody younger.
-func backOnceUncordoned(s *Teller) {
-	node := evictedFromCordoned(s)
-	s.Never(20*time.Second, "the Run is to wait", func() error {
-		return s.said(s.Run("train"), rqv1.RunRunning, nil)
-	})
-	s.Says("train", rqv1.RunRunning, "node "+node+", where a rank was, takes no pods now")
-	s.ChangeNode(node, GivenBack)
-	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
-	s.Same("its node", node, s.On("train-1"))
-	s.Ledger("train", Leases{"Evicted": 1, Open: 2})
-	s.Says("younger", rqv1.RunPending, "short by 8")
-}
-
-// endsOnceNotUncordoned: the node is not waited for without end.
-func endsOnceNotUncordoned(s *Teller) {
-	evictedFromCordoned(s)
-	s.Says("train", rqv1.RunFailed)
-	s.Says("younger", rqv1.RunRunning, "bound 8 GPUs")
-}
-
-// narrowerWhileCordoned: a Run that may be narrower goes on at once.
-func narrowerWhileCordoned(s *Teller) {
-	evictedFromCordoned(s, Elastic(8, 16, 8))
-	s.Says("train", rqv1.RunRunning, "8 GPUs")
-	s.Ledger("train", Leases{"Evicted": 1, Open: 1})
 }
 
 // awayAfterTwoEvictions has somebody evict a rank twice within ten minutes from the same node: once may be for whatever
