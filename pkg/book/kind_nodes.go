@@ -47,9 +47,6 @@ func (t *nodeTable) usableTo(flavor string, pod *corev1.Pod, of string) *kindNod
 		k.barred = func(node string) bool { return !usable[node] }
 	}
 	k.domains = t.inDomains(k.nodes)
-	if t.usable == nil {
-		t.usable = map[says]*kindNodes{}
-	}
 	t.usable[key] = k
 	return k
 }

@@ -224,7 +224,7 @@ func (p *beside) alignKinds(slots []topology.Slot, payers []int) {
 		alike := groups(p.demand, k.missing)
 		for i := range alike {
 			if p.demand.Confined && len(kinds[alike[i].Index]) > 1 {
-				alike[i].Domain = "where its others are"
+				alike[i].Domain = "bound" // to where its others are
 			}
 		}
 		align(of, alike, paid)
