@@ -16,6 +16,7 @@ import (
 // Those that a Run makes all are; those that others make may not be, such as Jobs of a JobSet on two node pools.
 type variant struct {
 	pod    *corev1.Pod
+	says   string // of nodes
 	beside *topology.Amounts
 	// ban is the nodes that have turned them down, and cuts those that have turned down a decision to cut; nil for none.
 	ban, cuts *ban
@@ -41,29 +42,52 @@ func (g *gang) variants() []*variant {
 	if g.run == nil || !g.run.Spec.Theirs() {
 		return nil
 	}
-	var out []*variant
+	var out variants
 	for _, m := range g.active.members {
 		if m != nil && !m.standIn && m.stage < finished {
-			out, _ = g.variantOf(out, m.pod, m.beside)
+			out.of(g, m.pod, m.says(), m.beside)
 		}
 	}
-	if len(out) < 2 {
+	if len(out.all) < 2 {
 		return nil
 	}
-	return out
+	return out.all
 }
 
-// variantOf returns some variants of a gang with that of a pod among them. Pods of a kind that nodes have turned down
-// are of one of their own.
-func (g *gang) variantOf(variants []*variant, pod *corev1.Pod, beside *topology.Amounts) ([]*variant, *variant) {
-	ban, cuts := g.banOf(pod, beside), g.check.cuts.banOf(pod, beside)
-	for _, s := range variants {
-		if s.ban == ban && s.cuts == cuts && s.like(pod, beside) {
-			return variants, s
+// variants are the variants of pods, in the order in which they were met.
+type variants struct {
+	all   []*variant
+	known map[variant]*variant
+}
+
+// of returns the variant of a pod, which is one of them from then on. Pods of a kind that nodes have turned down are of
+// one of their own.
+func (v *variants) of(g *gang, pod *corev1.Pod, says string, beside *topology.Amounts) *variant {
+	key := variant{says: says, beside: beside, ban: g.banOf(pod, beside), cuts: g.check.cuts.banOf(pod, beside)}
+	s := v.known[key]
+	if s == nil {
+		one := key
+		one.pod, s = pod, &one
+		if v.known == nil {
+			v.known = map[variant]*variant{}
 		}
+		v.known[key], v.all = s, append(v.all, s)
 	}
-	s := &variant{pod: pod, beside: beside, ban: ban, cuts: cuts}
-	return append(variants, s), s
+	return s
+}
+
+// saidOfNodes is what a pod says of nodes.
+type saidOfNodes struct {
+	of   *corev1.Pod
+	says string
+}
+
+// says is what the pod of a member says of nodes.
+func (m *member) says() string {
+	if m.said.of != m.pod {
+		m.said.of, m.said.says = m.pod, nodesFor(m.pod)
+	}
+	return m.said.says
 }
 
 // byKind has missing pods of a gang say of what kind they are, where these differ; of a decision to cut with what nodes
@@ -74,18 +98,19 @@ func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Mi
 		return missing
 	}
 	out, kinds := slices.Clone(missing), map[*variant]*plan.Kind{}
-	var variants []*variant
+	var variants variants
 	for i, part := range out {
 		index := part.Index
 		if part.Spare {
 			index = g.demand.Group(part.Part) * g.demand.PodsPerGroup
 		}
-		pod, beside := g.modelOf(rank.Part{Index: index}), g.demand.Beside
-		if m := g.rankAt(index); m != nil {
-			pod, beside = m.pod, m.beside
-		}
 		var s *variant
-		variants, s = g.variantOf(variants, pod, beside)
+		if m := g.rankAt(index); m != nil {
+			s = variants.of(g, m.pod, m.says(), m.beside)
+		} else {
+			pod := g.modelOf(rank.Part{Index: index})
+			s = variants.of(g, pod, nodesFor(pod), g.demand.Beside)
+		}
 		if kinds[s] == nil {
 			kinds[s] = t.kindOf(g, s, cuts)
 		}
@@ -96,16 +121,16 @@ func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Mi
 
 // kindOf returns pods of a variant of a gang as a plan has them.
 func (t *nodeTable) kindOf(g *gang, s *variant, cuts bool) *plan.Kind {
-	barred := either(t.barred(g.full.Flavor, s.pod), s.ban.has())
+	turned := s.ban.has()
 	if cuts {
-		barred = either(barred, s.cuts.has())
+		turned = plan.Either(turned, s.cuts.has())
 	}
-	k := &plan.Kind{Pod: s.pod.Name, Beside: s.beside, Barred: barred, Domains: map[string]bool{}}
-	for node := range t.ofFlavor[g.full.Flavor] {
-		if barred == nil || !barred(node) {
-			k.Nodes = append(k.Nodes, node)
-			k.Domains[t.fleet.DomainOf(node)] = true
-		}
+	of := t.usableTo(g.full.Flavor, s.pod, s.says)
+	k := &plan.Kind{Pod: s.pod.Name, Beside: s.beside, Barred: of.barred, Nodes: of.nodes, Domains: of.domains}
+	if turned != nil {
+		k.Barred = plan.Either(of.barred, turned)
+		k.Nodes = slices.DeleteFunc(slices.Clone(of.nodes), turned)
+		k.Domains = t.inDomains(k.Nodes)
 	}
 	return k
 }
@@ -123,7 +148,7 @@ func (g *gang) asksBeyond(pod *corev1.Pod) bool {
 func (t *nodeTable) barredToAny(g *gang, pod *corev1.Pod) func(node string) bool {
 	barred := t.barred(g.run.Spec.Resources.GPUType, pod)
 	for _, s := range g.variants() {
-		barred = either(barred, t.barred(g.run.Spec.Resources.GPUType, s.pod))
+		barred = plan.Either(barred, t.usableTo(g.run.Spec.Resources.GPUType, s.pod, s.says).barred)
 	}
 	return barred
 }
@@ -135,26 +160,15 @@ func (t *nodeTable) barredToAll(g *gang, pod *corev1.Pod) func(node string) bool
 	if variants == nil {
 		return t.barred(g.run.Spec.Resources.GPUType, pod)
 	}
-	var each []func(string) bool
+	usable := map[string]bool{}
 	for _, s := range variants {
-		barred := t.barred(g.run.Spec.Resources.GPUType, s.pod)
-		if barred == nil {
+		of := t.usableTo(g.run.Spec.Resources.GPUType, s.pod, s.says)
+		if of.barred == nil {
 			return nil
 		}
-		each = append(each, barred)
+		for _, node := range of.nodes {
+			usable[node] = true
+		}
 	}
-	return func(node string) bool {
-		return !slices.ContainsFunc(each, func(barred func(string) bool) bool { return !barred(node) })
-	}
-}
-
-// either returns a test for what one of two tests holds for, of which each may be nil.
-func either(a, b func(node string) bool) func(node string) bool {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(node string) bool { return a(node) || b(node) }
+	return func(node string) bool { return !usable[node] }
 }

@@ -174,7 +174,8 @@ func (d *drainer) setAside(g *gang, to []destination, until time.Time) {
 	var places []resolver.Holding
 	for _, t := range to {
 		if t.spare == "" {
-			places = append(places, resolver.Holding{Node: t.node, GPUs: g.demand.GPUsPerPod, Beside: g.demand.Beside})
+			places = append(places, resolver.Holding{Node: t.node, GPUs: g.demand.GPUsPerPod,
+				Beside: g.active.members[t.rank.Index].beside})
 		}
 	}
 	slices.SortFunc(places, func(x, y resolver.Holding) int { return cmp.Compare(x.Node, y.Node) })

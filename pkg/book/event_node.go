@@ -46,7 +46,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	domain := b.fleet.DomainOf(node.Name)
 	b.recount(former)
 	b.recount(flavor)
-	b.fleet.SetNode(b.nodes.inFleet(node))
+	b.nodes.setInFleet(node)
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
 	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew || told {
@@ -89,7 +89,7 @@ func (b *Book) HoldBack(nodes map[string]bool) {
 	b.nodes.heldBack = maps.Clone(nodes)
 	for _, name := range slices.Sorted(maps.Keys(changed)) {
 		if node := b.nodes.byName[name]; node != nil {
-			b.fleet.SetNode(b.nodes.inFleet(node))
+			b.nodes.setInFleet(node)
 			b.waiting.wakeNodes(b.nodes.flavorOf(node))
 		}
 	}
@@ -108,7 +108,7 @@ func (b *Book) SetLosing(names []string, losing bool) {
 			delete(b.nodes.losing, name)
 		}
 		if node := b.nodes.byName[name]; node != nil {
-			b.fleet.SetNode(b.nodes.inFleet(node))
+			b.nodes.setInFleet(node)
 			b.waiting.wakeNodes(b.nodes.flavorOf(node))
 		}
 	}

@@ -208,8 +208,11 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		m.leaving = true
 		s.count(m, +1)
 	}
-	if told && !rank.ByForce(pod) {
+	switch {
+	case told && !rank.ByForce(pod):
 		m.endsBy = at
+	case told && len(pod.Finalizers) > 0: // its object stays, so that its kubelet reads that it has no time
+		m.endsBy = at.Add(rank.LeastGrace)
 	}
 	if l := b.seats.leases[b.seats.leaseOf(pod)]; l != nil {
 		m.had = l

@@ -69,7 +69,7 @@ func (t *nodeTable) bars(flavor string, pod *corev1.Pod) func(node string) bool 
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	rejected := t.turning(g, t.barredToAny(g, pod), g.fled())
 	for _, b := range g.bans {
-		rejected = either(rejected, b.has())
+		rejected = plan.Either(rejected, b.has())
 	}
 	return rejected
 }
@@ -82,7 +82,7 @@ func (t *nodeTable) rejectedAll(g *gang, pod *corev1.Pod) func(node string) bool
 
 // rejecting is rejected with the nodes that ranks are to leave if they can: those are none for who stays there.
 func (t *nodeTable) rejecting(g *gang, pod *corev1.Pod, fled []string) func(node string) bool {
-	return either(t.turning(g, t.barred(g.run.Spec.Resources.GPUType, pod), fled), g.banned(pod))
+	return plan.Either(t.turning(g, t.barred(g.run.Spec.Resources.GPUType, pod), fled), g.banned(pod))
 }
 
 // turning adds to the nodes that pods of a gang are barred from those that another rule has turned down, and those that

@@ -145,8 +145,8 @@ func (y *filler) whyUnpaid(g *gang, now time.Time) *plan.Refusal {
 		return nil
 	}
 	least := g.full.Least()
-	return plan.Prepare(y.accounts, least, claim, least.EveryPod(), y.nodes.rejected(g, g.model()),
-		now).Unpaid(y.fleet)
+	return plan.Prepare(y.accounts, least, claim, y.nodes.byKind(g, least.EveryPod(), false),
+		y.nodes.rejectedAll(g, g.model()), now).Unpaid(y.fleet)
 }
 
 func (y *filler) goesUnpaid(g *gang, now time.Time) bool {

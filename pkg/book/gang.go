@@ -265,6 +265,8 @@ type member struct {
 	payer payer
 	// beside is what the pod asks for beside GPUs.
 	beside *topology.Amounts
+	// said is what the pod says of nodes, and of which pod that is known.
+	said saidOfNodes
 	// standIn says that the pod has not been made: its place is kept for it.
 	standIn bool
 	// unseated says that other rules turned it down in the place of its spare, which stands by.

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -153,7 +154,7 @@ func (g *gang) rankOf(pod types.UID) *member {
 func (g *gang) banned(pod *corev1.Pod) (test func(node string) bool) {
 	for _, b := range g.bans {
 		if b.kind.alike(pod, b.kind.beside) {
-			test = either(test, b.has())
+			test = plan.Either(test, b.has())
 		}
 	}
 	return test

@@ -72,10 +72,10 @@ func (f *horizon) askFor(g *gang, d plan.Demand, pod *corev1.Pod) forecast.Ask {
 }
 
 // askForSome is askFor with other pods missing than all, by what nodes have said of a decision to cut too. A forecast
-// asks about a gang many times: one whose pods are of many kinds is asked about on nodes that all of them may use.
+// asks about a gang many times: one whose pods are of very many kinds is asked about on nodes that all of them may use.
 func (f *horizon) askForSome(g *gang, d plan.Demand, missing []plan.Missing, cuts bool, pod *corev1.Pod) forecast.Ask {
 	ask := forecast.Ask{Demand: d, Claim: g.claim(nil), Missing: missing}
-	if len(g.variants()) <= mostKinds {
+	if len(g.variants()) <= mostVariants {
 		ask.Missing, ask.Excluded = f.nodes.byKind(g, missing, cuts), f.nodes.rejectedAll(g, pod)
 	} else {
 		ask.Excluded = f.nodes.rejected(g, pod)
@@ -273,6 +273,9 @@ func paidBy(p *forecast.Promise) []forecast.Paid {
 
 // nobody is who may be cut for a gang that has been rebuffed.
 func nobody(map[string]bool, time.Time) []resolver.Candidate { return nil }
+
+// mostVariants is for how many kinds of pods of a gang a forecast looks at the nodes of each.
+const mostVariants = 64
 
 // furthest is how many Reservations for its GPU type a forecast looks at: a Run that would start after so many others
 // has no date.

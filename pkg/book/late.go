@@ -113,7 +113,7 @@ func (g *gang) comesTo(v *vacancy) bool { return g.late() && v.own && g.rankAt(v
 func (p *placement) keepPlace(g *gang, a plan.Assignment, now time.Time) {
 	v := vacancy{pod: types.UID(fmt.Sprintf("%s/late/%d", g.run.UID, a.Index)), index: a.Index, node: a.Node,
 		payer: payer{a.Payer, a.Relation}, own: true, since: now}
-	p.seats.hold(v.pod, v.node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.beside = true, g.full.Beside })
+	p.seats.hold(v.pod, v.node, g.demand.GPUsPerPod, func(h *holding) { h.vacant, h.beside = true, a.Beside })
 	g.vacant = append(g.vacant, v)
 	p.seats.giveAside(g, a.Index)
 	p.accounts.Open(charged(v.pod), p.seats.chargeOf(&member{gang: g, part: a.Part, node: v.node, payer: v.payer}, now))

@@ -165,8 +165,8 @@ type Look struct {
 	// Left are the pods with open Leases that have been told to go, or are gone, as they were then. A Run's status has
 	// room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod
-	// Here are the pods with open Leases of whose end the book has not heard, and Vanished those that are gone while their
-	// containers may run.
+	// Here are the pods with open Leases that no cache holds and of whose end the book has not heard, and Vanished those
+	// that are gone while their containers may run.
 	Here     map[types.UID]bool
 	Vanished map[types.UID]Vanished
 	// Told are the shards of an opportunistic Run that have been told to give their GPUs back, and why.

@@ -73,7 +73,7 @@ func (b *Book) recount(flavor string) {
 	}
 	for name, node := range b.nodes.ofFlavor[flavor] {
 		domain := b.fleet.DomainOf(name)
-		b.fleet.SetNode(b.nodes.inFleet(node))
+		b.nodes.setInFleet(node)
 		b.nodes.stray(name, domain)
 	}
 	b.shapes.reshapeAll(flavor)

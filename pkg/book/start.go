@@ -108,17 +108,8 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).
 func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
-	if !g.started() && !g.committed {
-		x.places.resize(g, g.settled())
-		if !g.complete() {
-			return g.notYet("waiting for the Run's other pods to be created")
-		}
-	}
-	switch {
-	case g.rests(now):
-		return g.restsInVain()
-	case x.standsBack(g, now):
-		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
+	if refusal := x.heldUp(g, now); refusal != nil {
+		return refusal
 	}
 	x.places.claimAgain(g)
 	if g.asksForSeats() {
@@ -138,7 +129,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		if v.own { // it stays, whoever else leaves that node
 			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
 		}
-		return x.usable(g, v, either(rejected, g.banned(g.podOf(v.index, pod))))
+		return x.usable(g, v, plan.Either(rejected, g.banned(g.podOf(v.index, pod))))
 	}, now)
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
@@ -167,6 +158,23 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
 	x.take(g, pod, seated, x.inOrder(g, assignments), now)
+	return nil
+}
+
+// heldUp says why a gang is not to be planned yet; nil when it is.
+func (x *starter) heldUp(g *gang, now time.Time) *plan.Refusal {
+	if !g.started() && !g.committed {
+		x.places.resize(g, g.settled())
+		if !g.complete() {
+			return g.notYet("waiting for the Run's other pods to be created")
+		}
+	}
+	switch {
+	case g.rests(now):
+		return g.restsInVain()
+	case x.standsBack(g, now):
+		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
+	}
 	return nil
 }
 
@@ -307,7 +315,7 @@ func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		x.seats.vacate(g, func(v *vacancy) bool { return v.index == anyRank })
 		return x.planGang(g, pod, now)
 	}
-	g.narrower = x.widthWithout(g, missing, x.nodes.rejected(g, pod), now)
+	g.narrower = x.widthWithout(g, x.nodes.byKind(g, missing, false), x.nodes.rejectedAll(g, pod), now)
 	return cmp.Or(x.awaitNodes(g, pod, missing, refusal, now), refusal)
 }
 

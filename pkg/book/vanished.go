@@ -14,8 +14,8 @@ import (
 // Vanished is a pod whose object is gone while its containers may run: whoever deletes a pod by force removes its
 // object alone. They use their GPUs until their kubelet ends them, which turns away whoever is bound to these.
 type Vanished struct {
-	// By is when they are to have ended, if it was told to go before; zero where it was not, and they have Grace from then
-	// on.
+	// By is when they are to have ended, counted from when it was told to go, or went by force; zero where that is not
+	// known, and they have Grace from then on.
 	By    time.Time
 	Grace time.Duration
 }
@@ -26,14 +26,21 @@ func (d *departures) vanished(m *member, gone *corev1.Pod) *Vanished {
 	if m.part.Spare || !rank.MayRun(gone) || !d.nodes.stands(gone.Spec.NodeName) {
 		return nil
 	}
-	return &Vanished{By: m.endsBy, Grace: d.graceOf(gone)}
+	v := &Vanished{By: m.endsBy, Grace: d.graceOf(gone)}
+	if v.By.IsZero() && rank.ByForce(gone) {
+		v.By = gone.DeletionTimestamp.Add(v.Grace)
+	}
+	return v
 }
 
-// lookAtGone notes what has become of the pods of open Leases that no cache may hold.
+// lookAtGone notes what has become of the pods of open Leases that no cache holds.
 func (o *observer) lookAtGone(l *Look, of Objects) {
 	seats := o.places.seats
 	for _, lease := range of.Leases {
 		pod := lease.PodUID()
+		if _, cached := l.Leased[pod]; cached {
+			continue
+		}
 		if m := seats.roster.members[pod]; m != nil {
 			l.Here[pod] = m.pod.Labels[rqv1.LabelRun] == of.Name.Name
 			continue

@@ -7,10 +7,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -101,6 +104,19 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 			s.during(40 * time.Second)
 			s.Vanish(pod.UID)
 		}, 20 * time.Second, deleted, nil},
+		"and nothing is decided for a while": {func(s *storm, pod *corev1.Pod) {
+			s.Vanish(pod.UID)
+			s.during(20 * time.Second)
+		}, 40 * time.Second, deleted, nil},
+		"with a finalizer, once that was taken off": {func(s *storm, pod *corev1.Pod) {
+			s.byForceWithFinalizer(pod)
+			s.during(10 * time.Second)
+			s.Vanish(pod.UID)
+		}, 0, deleted, nil},
+		"with a finalizer that was taken off at once": {func(s *storm, pod *corev1.Pod) {
+			s.byForceWithFinalizer(pod)
+			s.Vanish(pod.UID)
+		}, rank.LeastGrace, deleted, nil},
 		"once its time was over": {func(s *storm, pod *corev1.Pod) {
 			s.leave(pod.UID, 0)
 			s.during(time.Second)
@@ -201,6 +217,31 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 			})
 		})
 	}
+}
+
+// byForceWithFinalizer has a pod be deleted by force that has a finalizer: its object stays, and its kubelet reads that
+// it has no time.
+func (s *storm) byForceWithFinalizer(pod *corev1.Pod) {
+	pod, none := pod.DeepCopy(), int64(0)
+	pod.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: s.Now}, &none
+	s.SetPod(pod)
+}
+
+// TestALookTellsOfPodsThatNoCacheHolds, and of no others.
+func TestALookTellsOfPodsThatNoCacheHolds(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		pod := s.graceful(2)
+		of := book.Objects{Name: types.NamespacedName{Namespace: "ns", Name: "run0"}, Run: s.Runs["run0"],
+			Pods: s.PodsOf("run0"), Leases: s.OpenLeases()}
+		l, _ := s.Book.Look(of)
+		of.Pods = nil
+		without, _ := s.Book.Look(of)
+		want := []map[types.UID]bool{{}, {pod.UID: true}}
+		if diff := cmp.Diff(want, []map[types.UID]bool{l.Here, without.Here}); diff != "" {
+			s.t.Errorf("pods that are here (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // Who deletes a rank's pods by force again and again has its Run hold no more than the room of one of them beside its

@@ -120,7 +120,7 @@ func (x *starter) sendOff(g *gang, move *wholeMove, places []plan.Assignment, no
 	}
 	rooms := make([]resolver.Holding, len(places))
 	for i, a := range places {
-		rooms[i] = resolver.Holding{Node: a.Node, GPUs: g.demand.GPUsPerPod, Beside: g.demand.Beside}
+		rooms[i] = resolver.Holding{Node: a.Node, GPUs: g.demand.GPUsPerPod, Beside: a.Beside}
 	}
 	if len(rooms) > 0 {
 		x.kept.keepFor(g, rooms, now.Add(x.args.GangDeadline.Duration))

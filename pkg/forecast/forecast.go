@@ -343,7 +343,7 @@ func (t *timeline) settle(p *Promise, domains map[string]bool, cut []resolver.Ho
 		assigned = without
 	}
 	p.After = after
-	p.record(assigned, &t.ask.Demand)
+	p.record(assigned, t.ask.Demand.GPUsPerPod)
 	return assigned
 }
 

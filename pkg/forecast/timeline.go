@@ -336,11 +336,11 @@ func (t *timeline) after(at time.Time, domains map[string]bool, cut []resolver.H
 }
 
 // record notes where the Run is going to be and who is going to pay.
-func (p *Promise) record(assignments []plan.Assignment, d *plan.Demand) {
-	gpus := d.GPUsPerPod
-	nodes, payers := map[string]int{}, map[budget.Key]int{}
+func (p *Promise) record(assignments []plan.Assignment, gpus int) {
+	nodes, payers := map[string]resolver.Holding{}, map[budget.Key]int{}
 	for _, a := range assignments {
-		nodes[a.Node] += gpus
+		at := nodes[a.Node]
+		nodes[a.Node] = resolver.Holding{Node: a.Node, GPUs: at.GPUs + gpus, Beside: at.Beside.Plus(a.Beside)}
 		payers[a.Payer] += gpus
 		as := Paid{Payer: a.Payer, Relation: a.Relation, Spare: a.Spare}
 		i := slices.IndexFunc(p.Paid, func(o Paid) bool { o.GPUs = 0; return o == as })
@@ -351,8 +351,7 @@ func (p *Promise) record(assignments []plan.Assignment, d *plan.Demand) {
 		p.Paid[i].GPUs += gpus
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
-		p.Nodes = append(p.Nodes, resolver.Holding{Node: node, GPUs: nodes[node],
-			Beside: d.Beside.Times(nodes[node] / gpus)})
+		p.Nodes = append(p.Nodes, nodes[node])
 	}
 	keys := slices.SortedFunc(maps.Keys(payers), func(x, y budget.Key) int {
 		return cmp.Or(strings.Compare(x.Budget, y.Budget), strings.Compare(x.Envelope, y.Envelope))

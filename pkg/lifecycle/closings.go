@@ -43,8 +43,8 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) (out, o
 		out, outlived = out[:ended:ended], out[ended:]
 		began := successors(f.Leases)
 		for i := range out {
-			if out[i].Lease.Status.EndsBy != nil {
-				continue // its rank may have another place since
+			if _, vanished := f.Vanished[out[i].Lease.PodUID()]; vanished || out[i].Lease.Status.EndsBy != nil {
+				continue // its rank may have another place since, whether or not the Lease could say so
 			}
 			out[i].Ended = nextBegan(out[i].Lease, began[seatOf(out[i].Lease)])
 			if !out[i].Ended.IsZero() && out[i].Reason == rqv1.ClosedDeleted {

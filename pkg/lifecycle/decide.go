@@ -26,7 +26,7 @@ func Decide(o Observed) Decision {
 	d.Close, d.Outlived = closings(f, s.reasonGone)
 	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
-	d.tellsOfGone = !f.full() && len(s.untoldOfGone()) > 0
+	d.tellsOfGone = d.Status != nil && !f.full() && len(s.untoldOfGone()) > 0
 	_, suspended := f.Run.SuspendedSince()
 	d.resumes = d.Status != nil && suspended &&
 		!meta.IsStatusConditionTrue(d.Status.Conditions, rqv1.ConditionSuspended)

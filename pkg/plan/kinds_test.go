@@ -72,11 +72,11 @@ func eachHasOne(missing []Missing, may func(*Kind, string) bool, nodes []string)
 
 // kindOn draws a kind of pods and which of some nodes they may use.
 func kindOn(t *rapid.T, f *topology.Fleet, name string, nodes []string) *Kind {
-	k, barred := &Kind{Pod: name, Domains: map[string]bool{}}, map[string]bool{}
+	k, barred := &Kind{Pod: name, Domains: map[string][]string{}}, map[string]bool{}
 	for _, node := range nodes {
 		if barred[node] = rapid.Bool().Draw(t, name+" may not use "+node); !barred[node] {
 			k.Nodes = append(k.Nodes, node)
-			k.Domains[f.DomainOf(node)] = true
+			k.Domains[f.DomainOf(node)] = append(k.Domains[f.DomainOf(node)], node)
 		}
 	}
 	k.Barred = func(node string) bool { return barred[node] }

@@ -28,8 +28,10 @@ type Assignment struct {
 	rank.Part
 	Group        int
 	Node, Domain string
-	Payer        budget.Key
-	Relation     rqv1.Relation
+	// Beside is what the pod asks for of the node beside GPUs.
+	Beside   *topology.Amounts
+	Payer    budget.Key
+	Relation rqv1.Relation
 }
 
 // Claim is what a Run may have: what entitles it to be paid for, beside its owner, and what nodes take of it.
@@ -96,6 +98,14 @@ type Attempt struct {
 	several *several // where the pods are of several kinds; else nil
 }
 
+// several is missing pods of several kinds, and what else was asked for them.
+type several struct {
+	accounts *budget.Accounts
+	claim    Claim
+	kinds    []ofKind
+	now      time.Time
+}
+
 // Prepare asks who pays for the missing pods of a gang.
 func Prepare(accounts *budget.Accounts, d Demand, claim Claim, missing []Missing, excluded func(node string) bool,
 	now time.Time) *Attempt {
@@ -111,7 +121,7 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	missing = byGroup(d, missing)
 	kinds := byKind(missing)
 	if len(kinds) == 1 {
-		d.Beside, excluded = kinds[0].Beside, either(excluded, kinds[0].Barred)
+		d.Beside, excluded = kinds[0].Beside, Either(excluded, kinds[0].Barred)
 	}
 	a := &Attempt{demand: d, missing: missing, spare: make([]bool, len(missing)), wanted: len(missing) * d.GPUsPerPod}
 	without := ask
@@ -139,7 +149,7 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	}
 	if len(kinds) > 1 {
 		a.request.Beside = nil
-		a.several = &several{accounts, d, claim, missing, kinds, excluded, now}
+		a.several = &several{accounts, claim, kinds, now}
 	}
 	return a
 }
@@ -215,8 +225,8 @@ func (a *Attempt) Unpaid(fleet *topology.Fleet) *Refusal {
 // Short packs the gang and returns what keeps it from fitting; nil when it fits.
 func (a *Attempt) Short(fleet *topology.Fleet) *topology.Shortfall {
 	_, short := fleet.Pack(a.request)
-	if short == nil && a.several != nil {
-		return a.several.on(fleet, a.request.Within).short()
+	if a.several != nil {
+		return a.on(fleet).short(short)
 	}
 	return short
 }
@@ -228,8 +238,8 @@ func (a *Attempt) Fits(fleet *topology.Fleet) bool {
 	}
 	placement, fits := fleet.Place(a.request)
 	if fits && a.several != nil { // as many that are alike have a place
-		_, refusal := a.several.on(fleet, a.request.Within).place()
-		return refusal == nil
+		_, fits = a.on(fleet).place()
+		return fits
 	}
 	return fits && a.assign(placement) != nil
 }
@@ -240,8 +250,11 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 		return nil, refusal
 	}
 	placement, short := fleet.Pack(a.request)
-	if a.several != nil {
-		return a.several.on(fleet, a.request.Within).placeOr(short)
+	if short == nil && a.several != nil { // as many that are alike have a place
+		if out, fits := a.on(fleet).place(); fits {
+			return out, nil
+		}
+		return nil, a.refuse(fleet)
 	}
 	if short != nil {
 		if short.Kind == topology.Unpayable {
@@ -254,13 +267,21 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 		return nil, a.unpayable(fleet, min(a.cover.Payable(), a.wanted-a.demand.GPUsPerPod)) // one pod at least is unpaid
 	}
 	align(placement.Slots, a.request.Groups, payers)
-	out := make([]Assignment, len(placement.Slots))
-	for i, slot := range placement.Slots {
+	return a.assigned(placement.Slots, payers), nil
+}
+
+// assigned returns where the missing pods go and who pays for them.
+func (a *Attempt) assigned(slots []topology.Slot, payers []int) []Assignment {
+	out := make([]Assignment, len(slots))
+	for i, slot := range slots {
 		offer := &a.cover.Offers[payers[i]]
 		out[i] = Assignment{Part: a.missing[i].Part, Group: slot.Group, Node: slot.Node, Domain: slot.Domain,
-			Payer: offer.Key, Relation: offer.Relation}
+			Beside: a.demand.Beside, Payer: offer.Key, Relation: offer.Relation}
+		if a.several != nil {
+			out[i].Beside = a.missing[i].Kind.Beside
+		}
 	}
-	return out, nil
+	return out
 }
 
 // assign returns who pays for each slot of a placement; nil when they cannot be paid for.
@@ -270,43 +291,6 @@ func (a *Attempt) assign(placement topology.Placement) []int {
 		classes[i] = slot.Class
 	}
 	return a.cover.Assign(classes, a.spare)
-}
-
-// align lets payers follow groups (R6): among groups that are alike, a group that earlier offers pay for gets a lower
-// index. Slots and payers are rearranged in step; groups that are bound to a domain stay as they are.
-func align(slots []topology.Slot, groups []topology.Group, payers []int) {
-	type block struct{ group, from, to, worst int }
-	type shape struct{ pods, spares int }
-	var free []block
-	at := 0
-	for i, g := range groups {
-		b := block{group: i, from: at, to: at + g.Pods + g.Spares}
-		for _, payer := range payers[b.from:b.to] {
-			b.worst = max(b.worst, payer)
-		}
-		at = b.to
-		if g.Domain == "" && b.to > b.from {
-			free = append(free, b)
-		}
-	}
-	alike := map[shape][]block{}
-	for _, b := range free {
-		like := shape{groups[b.group].Pods, groups[b.group].Spares}
-		alike[like] = append(alike[like], b)
-	}
-	oldSlots, oldPayers := slices.Clone(slots), slices.Clone(payers)
-	for _, places := range alike {
-		order := slices.Clone(places)
-		slices.SortStableFunc(order, func(x, y block) int { return cmp.Compare(x.worst, y.worst) })
-		for i, to := range places {
-			from := order[i]
-			copy(payers[to.from:to.to], oldPayers[from.from:from.to])
-			copy(slots[to.from:to.to], oldSlots[from.from:from.to])
-			for k := to.from; k < to.to; k++ {
-				slots[k].Group = groups[to.group].Index
-			}
-		}
-	}
 }
 
 // unpayable says why nobody pays; unless the fleet could not hold the gang at any price, which is to be known first.
@@ -359,37 +343,4 @@ func (a *Attempt) affordable() bool {
 		units -= paid
 	}
 	return units == 0 || len(demand) == 0
-}
-
-// byGroup sorts missing pods by group, a group's active pods before its spares, and by index.
-func byGroup(d Demand, missing []Missing) []Missing {
-	role := func(m Missing) int {
-		if m.Spare {
-			return 1
-		}
-		return 0
-	}
-	return slices.SortedFunc(slices.Values(missing), func(a, b Missing) int {
-		return cmp.Or(cmp.Compare(d.Group(a.Part), d.Group(b.Part)), cmp.Compare(role(a), role(b)),
-			cmp.Compare(a.Index, b.Index))
-	})
-}
-
-// groups gathers the missing pods, which are in order of group.
-func groups(d Demand, missing []Missing) []topology.Group {
-	var out []topology.Group
-	for _, m := range missing {
-		group := d.Group(m.Part)
-		if n := len(out); n == 0 || out[n-1].Index != group {
-			out = append(out, topology.Group{Index: group, Domain: m.Domain})
-		}
-		g := &out[len(out)-1]
-		if m.Spare {
-			g.Spares++
-			g.Beside = m.Beside
-		} else {
-			g.Pods++
-		}
-	}
-	return out
 }

@@ -13,6 +13,7 @@ type shares struct {
 	sets  []uint64 // of kinds that may use the same nodes, a bit for each; the smallest first
 	room  []int    // how many pods more the nodes of a set take
 	parts [][]int  // how many pods of each kind are there
+	alone []int    // how many pods of each kind have room where no others are
 }
 
 // mostShared bounds how many kinds of pods share nodes, and mostParts how many kinds times sets there are.
@@ -21,49 +22,60 @@ const (
 	mostParts  = 512
 )
 
-// sharesOf divides nodes among kinds, in a domain if one is given: each pod has one of its own kind's, wherever that is
-// possible by GPUs. It returns the pods of each kind by their parts; nothing where it is not possible.
-func (p *beside) sharesOf(kinds []ofKind, domain string) (out []ofKind) {
-	if len(kinds) < 2 || len(kinds) > mostShared {
-		return nil
-	}
+// partsOf divides nodes among kinds, in a domain if one is given: as many pods as possible by GPUs, and by what one
+// kind alone finds beside these, have one of their own kind's. It returns the pods of each kind by their parts, and how
+// many have none. Of more kinds than it can tell apart those come first that have the least room.
+func (p *beside) partsOf(kinds []ofKind, domain string) (out []ofKind, without int) {
 	of, s := p.roomOf(kinds, domain)
-	if len(s.sets)*len(kinds) > mostParts {
-		return nil
+	if len(kinds) > mostShared || len(s.sets)*len(kinds) > mostParts {
+		return s.leastFirst(kinds), 0
 	}
 	for i, k := range kinds {
-		for range k.missing {
-			if !s.give(i, make([]bool, len(s.sets))) {
-				return nil
-			}
+		left := len(k.missing)
+		for left > 0 && s.give(i, make([]bool, len(s.sets))) {
+			left--
 		}
+		without += left
 	}
 	for i, k := range kinds {
 		missing := k.missing
 		for at, set := range s.sets {
 			if n := s.parts[i][at]; n > 0 {
 				part := *k.Kind
-				part.Barred = either(part.Barred, func(node string) bool { return of[node] != set })
+				part.Barred = Either(part.Barred, func(node string) bool { return of[node] != set })
 				out = append(out, ofKind{&part, missing[:n]})
 				missing = missing[n:]
 			}
 		}
 	}
-	return out
+	return out, without
+}
+
+// leastFirst returns kinds in order of the room that they have.
+func (s *shares) leastFirst(kinds []ofKind) []ofKind {
+	room := map[*Kind]int{}
+	for i, k := range kinds {
+		room[k.Kind] = s.alone[i]
+	}
+	return slices.SortedStableFunc(slices.Values(kinds), func(a, b ofKind) int {
+		return cmp.Compare(room[a.Kind], room[b.Kind])
+	})
 }
 
 // roomOf returns which kinds find room on a node, a bit for each, and how much there is for them.
 func (p *beside) roomOf(kinds []ofKind, domain string) (of map[string]uint64, s shares) {
 	of, pods := map[string]uint64{}, map[string]int{}
 	for i, k := range kinds {
-		room := p.fork.fleet.RoomFor(p.attempt(k.Kind, k.missing).request)
-		for _, node := range k.Nodes {
-			if domain != "" && p.fork.fleet.DomainOf(node) != domain {
-				continue
-			}
+		room, nodes := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing)), k.Nodes
+		if domain != "" {
+			nodes = k.Domains[domain]
+		}
+		s.alone = append(s.alone, 0)
+		for _, node := range nodes {
 			if n := room(node); n > 0 {
-				of[node] |= 1 << i
+				of[node] |= 1 << (i % mostShared)
 				pods[node] = max(pods[node], n)
+				s.alone[i] += n
 			}
 		}
 	}

@@ -37,6 +37,9 @@ func ByForce(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && left != nil && *left == 0
 }
 
+// LeastGrace is what a kubelet gives the containers of a pod that is to end without any time.
+const LeastGrace = 2 * time.Second
+
 // GoesBy returns by when a pod that has been told to end is to have ended, by deletion or where it is; false for one
 // that has not been told.
 func GoesBy(pod *corev1.Pod) (time.Time, bool) {

@@ -154,9 +154,10 @@ func (c *Cluster) DeletePod(uid types.UID) {
 
 // Vanish has somebody delete a pod by force: its object goes, whatever its containers do.
 func (c *Cluster) Vanish(uid types.UID) {
-	pod, none := c.Pods[uid].DeepCopy(), int64(0)
-	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: c.Now}, &none
-	c.SetPod(pod)
+	if pod, none := c.Pods[uid].DeepCopy(), int64(0); !rank.ByForce(pod) {
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: c.Now}, &none
+		c.SetPod(pod)
+	}
 	c.removePod(uid)
 }
 

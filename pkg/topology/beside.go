@@ -53,6 +53,23 @@ func (a *Amounts) Times(pods int) *Amounts {
 	return NewAmounts(of)
 }
 
+// Plus returns the amounts of both.
+func (a *Amounts) Plus(b *Amounts) *Amounts {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	of := map[string]int64{}
+	for _, amounts := range []*Amounts{a, b} {
+		for _, x := range amounts.All() {
+			of[x.Resource] += x.N
+		}
+	}
+	return NewAmounts(of)
+}
+
 // Equal reports whether two are the same amounts.
 func (a *Amounts) Equal(o *Amounts) bool { return a == o || slices.Equal(a.All(), o.All()) }
 

@@ -55,6 +55,11 @@ func (f *Fleet) RoomFor(r Request) func(node string) int {
 	}
 }
 
+// ClassOf returns the payer class of a node that takes pods.
+func (f *Fleet) ClassOf(name string, purse Purse) int {
+	return purse.Class(f.nodes[name].pool.set.labels)
+}
+
 // Held is the number of GPUs that are held on a node, known or not.
 func (f *Fleet) Held(name string) int {
 	if n := f.nodes[name]; n != nil {
