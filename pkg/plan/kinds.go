@@ -152,13 +152,20 @@ func (p *beside) put(kinds []ofKind, domain string) (out []Assignment, _ *Refusa
 	return out, nil
 }
 
-// gather has missing pods go where others of what they share a domain with have been placed.
+// gather has missing pods go where others of what they share a domain with have been placed, and spares be beside the
+// ranks of their group.
 func (p *beside) gather(placed []Assignment, missing []Missing) {
 	for i := range missing {
 		m := &missing[i]
+		group := p.demand.Group(m.Part)
 		at := slices.IndexFunc(placed, func(a Assignment) bool {
-			return !m.Spare && (p.demand.OneDomain || p.demand.Confined && a.Group == p.demand.Group(m.Part))
+			return p.demand.OneDomain || p.demand.Confined && a.Group == group
 		})
+		for _, a := range placed {
+			if m.Spare && !a.Spare && a.Group == group && !slices.Contains(m.Beside, a.Node) {
+				m.Beside = append(slices.Clip(m.Beside), a.Node)
+			}
+		}
 		if at >= 0 && m.Domain == "" {
 			m.Domain = placed[at].Domain
 		}
