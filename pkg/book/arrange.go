@@ -66,14 +66,14 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		own[p.Node]++
 	}
 	avoid, barred := b.avoid(g, now), b.nodes.rejectedAll(g, c.Places[0].Pod)
-	upTo, without, room := g.upTo, barred, b.roomIn(g, c, own)
+	upTo, without, room := g.upTo, barred, b.roomIn(g, c, own, now)
 	if c.Cuts {
 		upTo, without = g.mostSaid(), g.check.without(barred)
 	}
 	spots := map[string]Spot{}
 	for _, name := range c.Serving {
 		spot := room(name)
-		if bound, bounded := upTo[name]; bounded {
+		if bound, bounded := upTo[name]; bounded && !g.check.skewed[name] {
 			spot.Pods = min(spot.Pods, bound)
 			spot.Cleared = min(spot.Cleared, bound-spot.Pods)
 		}
@@ -95,25 +95,24 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 
 // roomIn returns how many pods of a gang, which has so many there, have room on a node once those are gone who leave
 // anyway or, in a decision to cut, may have to.
-func (b *Book) roomIn(g *gang, c *Check, own map[string]int) func(node string) Spot {
-	size, gone, tenants := g.full.GPUsPerPod, map[string]int{}, map[string][]types.UID(nil)
-	if c.Cuts {
-		gone, tenants = b.turns.candidates.mayGo(g, g.activation)
-	}
+func (b *Book) roomIn(g *gang, c *Check, own map[string]int, now time.Time) func(node string) Spot {
+	size, leaves := g.full.GPUsPerPod, map[string]int{}
+	may, tenants := b.turns.candidates.mayGo(g, now)
 	for node, leaving := range c.Leaving {
 		for _, pod := range leaving {
 			if h := b.seats.held[pod]; h != nil && !h.shard {
-				gone[node] += h.gpus
+				leaves[node] += h.gpus
 			}
 		}
 	}
 	return func(node string) Spot {
 		free := b.nodes.gpusOf(b.nodes.byName[node]) - b.fleet.Held(node) + own[node]*size
-		now, then := max(0, free)/size, max(0, free+gone[node])/size
+		then := max(0, free+leaves[node]+may[node]) / size
 		if !c.Cuts {
-			return Spot{Pods: then}
+			free += leaves[node]
 		}
-		return Spot{Pods: now, Cleared: then - now, Tenants: tenants[node]}
+		free = max(0, free) / size
+		return Spot{Pods: free, Cleared: then - free, Tenants: tenants[node]}
 	}
 }
 
@@ -149,21 +148,22 @@ const (
 // Manners are all of them, in the order in which they are tried.
 var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 
-// Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned.
-// Put tells what the rules say of a pod beside those that they have accepted. It returns nil where they accept none for
-// some pod, and where the manner comes to the same as Evenly.
-func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
-	if !c.differs(manner) {
+// Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned:
+// beside those who may be cut for them, or where these are once they are cleared. Put tells what the rules say of a pod
+// beside those that they have accepted. It returns nil where they accept none for some pod, and where the manner comes
+// to the same as Evenly.
+func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []string {
+	if !c.differs(manner, cleared) {
 		return nil
 	}
 	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
 		ranks: map[string]int{}, divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
 		a.nodes = append(a.nodes, &seatable{Spot: spot, name: name})
-		if spot.Cleared > 0 {
-			cleared := spot
-			cleared.Pods, cleared.Avoid = spot.Cleared, spot.Avoid|isHeld
-			a.nodes = append(a.nodes, &seatable{Spot: cleared, name: name})
+		if cleared && spot.Cleared > 0 {
+			then := spot
+			then.Pods, then.Avoid = spot.Cleared, spot.Avoid|isHeld
+			a.nodes = append(a.nodes, &seatable{Spot: then, name: name})
 		}
 	}
 	nodes, tried := make([]string, len(c.Places)), 0
@@ -191,11 +191,11 @@ func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
 }
 
 // differs reports whether pods may be arranged otherwise in some manner than evenly.
-func (c *Check) differs(manner Manner) bool {
+func (c *Check) differs(manner Manner, cleared bool) bool {
 	switch manner {
 	case Sparing:
 		for _, spot := range c.Spots {
-			if spot.Avoid&^isUnplanned != 0 || spot.Cleared > 0 {
+			if spot.Avoid&^isUnplanned != 0 || cleared && spot.Cleared > 0 {
 				return true
 			}
 		}

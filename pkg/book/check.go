@@ -153,7 +153,7 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 			t.Most = -1
 		}
 		if t.Skewed {
-			c.skew(t.Node)
+			c.skew(&t)
 		}
 		if t.Skewed && lays {
 			c.laid.instead = append(c.laid.instead, t)
@@ -209,7 +209,7 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 			t.Most = -1
 		}
 		if t.Skewed {
-			c.skew(t.Node)
+			c.skew(&t)
 		}
 		if t.Skewed && lays {
 			c.laid.instead = append(c.laid.instead, t)

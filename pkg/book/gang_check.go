@@ -36,9 +36,10 @@ type Check struct {
 	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
 	Unsure bool
 	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
-	// which of them the rules would have the pods of Places, if not there: whoever asks arranges that.
-	Spots  map[string]Spot
-	Spread []string
+	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others
+	// have been cut for it, if it cannot without that: whoever asks arranges that.
+	Spots           map[string]Spot
+	Spread, Cleared []string
 	// ranks are those of Places.
 	ranks []rank.Part
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
@@ -146,10 +147,14 @@ func (c *checking) trust(now time.Time) {
 // mostThen returns how many pods nodes take at most for a decision to cut: as far as is known of either, and no more
 // than are to be there where the pods are spread.
 func (g *gang) mostThen() map[string]int {
-	if l := g.check.laidFor(true); l != nil {
-		return fewest(g.mostSaid(), l.most)
+	l, said := g.check.laidFor(true), g.mostSaid()
+	if l == nil {
+		return said
 	}
-	return g.mostSaid()
+	if l.early {
+		said = fewest(g.check.elsewhere(g.upTo), g.check.cuts.upTo)
+	}
+	return fewest(said, l.most)
 }
 
 // mostSaid returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that

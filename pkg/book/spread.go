@@ -50,6 +50,8 @@ func (g *gang) awaitsTurn(m *member) bool {
 type layout struct {
 	// cuts says that it is for a decision to cut, and exact that the pods are to be on these very nodes.
 	cuts, exact bool
+	// early says that a start was asked about, which others have to be cut for.
+	early bool
 	// on is the node of each pod.
 	on map[rank.Part]string
 	// most is how many pods each node that was looked at is to take at most; nil where parts say to which part of the
@@ -71,22 +73,32 @@ func (c *checking) lay(asked *Check) bool {
 	case len(asked.Spread) == 0 && before != nil && before.parts != nil:
 		c.laid = before // it was for something else that nodes turned it down
 		return false
+	case len(asked.Cleared) > 0:
+		c.laid = layOut(asked, asked.Cleared)
+		c.laid.cuts, c.laid.early = true, true
+		c.laid.loosen(asked)
+		return false
 	case len(asked.Spread) == 0 || c.inVain || before != nil && before.exact:
 		return false
 	}
+	c.laid = layOut(asked, asked.Spread)
+	if asked.Cuts && (before == nil || before.early) {
+		c.laid.loosen(asked)
+	}
+	return true
+}
+
+// layOut returns the layout that has the pods of a check on these very nodes.
+func layOut(asked *Check, nodes []string) *layout {
 	l := &layout{cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
 	for node := range asked.Spots {
 		l.most[node] = 0
 	}
-	for i, node := range asked.Spread {
+	for i, node := range nodes {
 		l.on[asked.ranks[i]] = node
 		l.most[node]++
 	}
-	if asked.Cuts && before == nil {
-		l.loosen(asked)
-	}
-	c.laid = l
-	return true
+	return l
 }
 
 // loosen has a layout bind pods to no more than it must: where some nodes that are each for itself stay without any,
@@ -172,8 +184,16 @@ func (g *gang) unlay(cuts bool) bool {
 	for _, t := range l.instead {
 		into.heed(t, g.rankOf(t.Pod), few)
 	}
-	g.check.laid, g.check.inVain = nil, true
+	g.check.laid, g.check.inVain = nil, !l.early
 	return true
+}
+
+// forgetLayout has a gang be laid out anew, but for a decision that is under way.
+func (c *checking) forgetLayout() {
+	c.inVain = false
+	if c.laid != nil && c.laid.early {
+		c.laid = nil
+	}
 }
 
 // forget has what some nodes have said of a gang not count any more.
@@ -182,12 +202,22 @@ func (g *gang) forget(of func(node string) bool) {
 	g.readmit(func(node, _ string) bool { return of(node) })
 }
 
-// skew notes that a node turned a start down for where the others are.
-func (c *checking) skew(node string) {
+// skew notes that a node turned a gang down for where the others are: a node that takes none is not left alone for it.
+func (c *checking) skew(t *Turning) {
 	if c.skewed == nil {
 		c.skewed = map[string]bool{}
 	}
-	c.skewed[node] = true
+	c.skewed[t.Node], t.Most = true, max(0, t.Most)
+}
+
+// elsewhere returns how many pods nodes take at most when the others are elsewhere.
+func (c *checking) elsewhere(most map[string]int) map[string]int {
+	if len(c.skewed) == 0 {
+		return most
+	}
+	out := maps.Clone(most)
+	maps.DeleteFunc(out, func(node string, _ int) bool { return c.skewed[node] })
+	return out
 }
 
 // leftSince reports whether a pod has left any node since a gang was tried last: who must be spread over nodes may then

@@ -159,19 +159,22 @@ func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate
 	return out
 }
 
-// mayGo returns by node how many GPUs those hold who may be cut for a gang by a decision like one, and which pods they
-// have there.
-func (i *candidates) mayGo(g *gang, a *Activation) (gpus map[string]int, pods map[string][]types.UID) {
+// mayGo returns by node how many GPUs those hold who may be cut for a gang, by the decision that it has if there is
+// one, and which pods they have there.
+func (i *candidates) mayGo(g *gang, now time.Time) (gpus map[string]int, pods map[string][]types.UID) {
 	gpus, pods = map[string]int{}, map[string][]types.UID{}
-	all, tenants := map[string]bool{}, i.tenants(g, a.At)
+	all, tenants := map[string]bool{}, i.tenants(g, now)
 	for _, room := range i.fleet.RoomOf(g.full.Flavor) {
 		all[room.Key] = true
 	}
 	at := tenants.at
-	if a.returns() {
-		at = tenants.loans
+	if a := g.activation; a != nil {
+		now = a.At
+		if a.returns() {
+			at = tenants.loans
+		}
 	}
-	for _, one := range at(all, a.At) {
+	for _, one := range at(all, now) {
 		on := map[string]bool{}
 		for _, h := range one.All() {
 			gpus[h.Node] += h.GPUs

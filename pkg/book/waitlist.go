@@ -241,7 +241,7 @@ func (w *waitlist) pardon(g *gang) {
 		g.check.reaches = nil
 	}
 	if all || elsewhere {
-		g.check.inVain = false
+		g.check.forgetLayout()
 	}
 	if all || len(g.upTo)+len(g.turnedBy()) < before {
 		g.check.fails = 0

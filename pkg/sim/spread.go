@@ -80,17 +80,24 @@ func (c *Cluster) spreadIfSkewed(check *book.Check, turned []book.Turning) {
 	if check.Spots == nil || !slices.ContainsFunc(turned, func(t book.Turning) bool { return t.Skewed }) {
 		return
 	}
-	for _, manner := range book.Manners {
-		check.Spread = c.arrange(check, manner)
-		if check.Spread != nil {
-			return
-		}
+	check.Spread = c.arrange(check, check.Cuts)
+	if check.Spread == nil && !check.Cuts {
+		check.Cleared = c.arrange(check, true)
 	}
 }
 
-func (c *Cluster) arrange(check *book.Check, manner book.Manner) []string {
+func (c *Cluster) arrange(check *book.Check, clear bool) []string {
+	for _, manner := range book.Manners {
+		if nodes := c.arrangeBy(check, manner, clear); nodes != nil {
+			return nodes
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) arrangeBy(check *book.Check, manner book.Manner, clear bool) []string {
 	leaves, accepted := leaving(check), accepted{}
-	return check.Arrange(manner, func(place book.Place) book.Verdict {
+	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
 		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
