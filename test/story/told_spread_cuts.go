@@ -13,7 +13,7 @@ import (
 // spreadRoomStories are of Runs whose pods must be spread evenly and for which others must make room, or of whose ranks
 // some are placed later than others, or which have spares.
 func spreadRoomStories() []Story {
-	args := with(soon("3s"), "noticePeriod", "2s")
+	args := with(with(soon("3s"), "noticePeriod", "2s"), "activationShield", "1h")
 	return []Story{
 		{Name: "spread-cuts-in-each-domain", Args: args, Play: spreadCutsInEach},
 		{Name: "spread-cuts-in-each-zone", Args: args, Play: spreadCutsInZones},
