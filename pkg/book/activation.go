@@ -78,7 +78,7 @@ func (v *activations) decideBy(s *study, onLoan bool) bool {
 		if v.nodes.asks {
 			v.places.ask(g, g.refusal)
 		}
-		v.activateGang(g, a, assignments, at)
+		v.activateGang(g, a, v.seats.inOrder(g.check.laidFor(true), assignments), at)
 	}
 	return ok
 }
@@ -98,7 +98,12 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 	case refusal != nil:
 	case status.Lottery.Nonce != "":
 		g.stuck = v.stuckFor(g, a, now)
-		assignments, refusal = v.completed(g, state, ask, v.beingFreed(a, now))
+		freed := v.beingFreed(a, now)
+		assignments, refusal = v.completed(g, state, ask, freed)
+		if refusal != nil && g.unlay(false) {
+			s = v.future.future(g, pod, now)
+			assignments, refusal = v.completed(g, s.state, s.ask, freed)
+		}
 	case v.nodes.asks && g.asksBeyond(pod): // what the rules said is not known any more, and nobody has been told of it
 		v.fail(g, a, now)
 		a.Why = "the scheduler restarted before the draw was published, and checks other scheduling rules again"
@@ -122,6 +127,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		v.fail(g, a, now)
 		return
 	}
+	assignments = v.seats.inOrder(g.check.laidFor(false), assignments)
 	v.activateGang(g, a, assignments, now)
 	v.askAgain(g, pod, assignments, now)
 }

@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
 // Verdict is what other rules say of a pod on a node.
@@ -25,8 +27,10 @@ const (
 
 // Spot is a node on which pods of a gang may be.
 type Spot struct {
-	// Pods is how many of the gang's have room on it beside what others hold.
-	Pods int
+	// Pods is how many of the gang's have room on it beside what others hold, and Cleared how many more would have once
+	// those are gone who may be cut for it, whose pods Tenants are.
+	Pods, Cleared int
+	Tenants       []types.UID
 	// Domain is its fast-fabric domain where the gang's groups each lie in one (R12); empty where they do not.
 	Domain string
 	Labels map[string]string
@@ -40,20 +44,21 @@ type Spot struct {
 type Avoidance int
 
 // A plan knows why it has nobody on a node, such as that nobody pays there; shards had better stay where they are, a
-// Reservation's nodes are left to it where there are others (R18), and on a suspect node nobody starts who can be
-// elsewhere (R34).
+// Reservation's nodes are left to it where there are others (R18), on a suspect node nobody starts who can be elsewhere
+// (R34), and nobody is cut where there is another way (R19).
 const (
 	isUnplanned Avoidance = 1 << iota
 	hasShards
 	isIntended
 	isSuspect
+	isHeld
 )
 
-// spotsOf returns the nodes over which a start may spread its pods, by name; nil where none of them is to be spread, or
-// some are spares, which lie by their groups.
+// spotsOf returns the nodes over which a start, or a decision to cut, may spread its pods, by name; nil where none of
+// them is to be spread.
 func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 	spreads := slices.ContainsFunc(c.Places, func(p Place) bool { return len(SpreadKeys(p.Pod)) > 0 })
-	if !spreads || c.Cuts || g.started() || g.spares.assigned > 0 {
+	if !spreads || g.started() {
 		return nil
 	}
 	own := map[string]int{}
@@ -61,16 +66,21 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		own[p.Node]++
 	}
 	avoid, barred := b.avoid(g, now), b.nodes.rejectedAll(g, c.Places[0].Pod)
+	upTo, without, room := g.upTo, barred, b.roomIn(g, c, own, now)
+	if c.Cuts {
+		upTo, without = g.mostSaid(), g.check.without(barred)
+	}
 	spots := map[string]Spot{}
 	for _, name := range c.Serving {
-		most := own[name] + b.fleet.Free(name)/g.full.GPUsPerPod
-		if bound, bounded := g.upTo[name]; bounded {
-			most = min(most, bound)
+		spot := room(name)
+		if bound, bounded := upTo[name]; bounded && !g.check.skewed[name] {
+			spot.Pods = min(spot.Pods, bound)
+			spot.Cleared = min(spot.Cleared, bound-spot.Pods)
 		}
-		if most == 0 || g.excluded[name] != "" || barred != nil && barred(name) {
+		if spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" || without != nil && without(name) {
 			continue
 		}
-		spot := Spot{Pods: most, Labels: b.nodes.byName[name].Labels, Avoid: avoid(name)}
+		spot.Labels, spot.Avoid = b.nodes.byName[name].Labels, avoid(name)
 		if own[name] == 0 {
 			spot.Avoid |= isUnplanned
 		}
@@ -81,6 +91,29 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		spots[name] = spot
 	}
 	return spots
+}
+
+// roomIn returns how many pods of a gang, which has so many there, have room on a node once those are gone who leave
+// anyway or, in a decision to cut, may have to.
+func (b *Book) roomIn(g *gang, c *Check, own map[string]int, now time.Time) func(node string) Spot {
+	size, leaves := g.full.GPUsPerPod, map[string]int{}
+	may, tenants := b.turns.candidates.mayGo(g, now)
+	for node, leaving := range c.Leaving {
+		for _, pod := range leaving {
+			if h := b.seats.held[pod]; h != nil && !h.shard {
+				leaves[node] += h.gpus
+			}
+		}
+	}
+	return func(node string) Spot {
+		free := b.nodes.gpusOf(b.nodes.byName[node]) - b.fleet.Held(node) + own[node]*size
+		then := max(0, free+leaves[node]+may[node]) / size
+		if !c.Cuts {
+			free += leaves[node]
+		}
+		free = max(0, free) / size
+		return Spot{Pods: free, Cleared: then - free, Tenants: tenants[node]}
+	}
 }
 
 // avoid returns what stands against nodes that a gang may use.
@@ -115,17 +148,23 @@ const (
 // Manners are all of them, in the order in which they are tried.
 var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 
-// Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned.
-// Put tells what the rules say of a pod beside those that they have accepted. It returns nil where they accept none for
-// some pod, and where the manner comes to the same as Evenly.
-func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
-	if !c.differs(manner) {
+// Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned:
+// beside those who may be cut for them, or where these are once they are cleared. Put tells what the rules say of a pod
+// beside those that they have accepted. It returns nil where they accept none for some pod, and where the manner comes
+// to the same as Evenly.
+func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []string {
+	if !c.differs(manner, cleared) {
 		return nil
 	}
-	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, nodes: map[string]*seatable{},
-		divisions: map[string]*division{}}
+	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
+		ranks: map[string]int{}, divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
-		a.nodes[name] = &seatable{Spot: spot, name: name}
+		a.nodes = append(a.nodes, &seatable{Spot: spot, name: name})
+		if cleared && spot.Cleared > 0 {
+			then := spot
+			then.Pods, then.Avoid = spot.Cleared, spot.Avoid|isHeld
+			a.nodes = append(a.nodes, &seatable{Spot: then, name: name})
+		}
 	}
 	nodes, tried := make([]string, len(c.Places)), 0
 	for _, last := range []bool{false, true} {
@@ -139,6 +178,9 @@ func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
 				return nil
 			}
 			node.pods++
+			if !isSpare(p.Pod) {
+				a.ranks[node.name]++
+			}
 			for _, d := range a.divisions {
 				d.of[node].pods++
 			}
@@ -149,11 +191,11 @@ func (c *Check) Arrange(manner Manner, put func(Place) Verdict) []string {
 }
 
 // differs reports whether pods may be arranged otherwise in some manner than evenly.
-func (c *Check) differs(manner Manner) bool {
+func (c *Check) differs(manner Manner, cleared bool) bool {
 	switch manner {
 	case Sparing:
 		for _, spot := range c.Spots {
-			if spot.Avoid&^isUnplanned != 0 {
+			if spot.Avoid&^isUnplanned != 0 || cleared && spot.Cleared > 0 {
 				return true
 			}
 		}
@@ -173,11 +215,13 @@ type arrangement struct {
 	evenly    bool
 	asked     int // how often about a pod on a node, of mostTried for each pod where it need not be evenly
 	most      int
-	nodes     map[string]*seatable
+	spots     map[string]Spot
+	nodes     []*seatable
+	ranks     map[string]int // by node, spares apart
 	divisions map[string]*division
 }
 
-// seatable is a spot and how many pods have been put there.
+// seatable is a spot, or what of it others have to leave, and how many pods have been put there.
 type seatable struct {
 	Spot
 	name string
@@ -243,12 +287,23 @@ func (a *arrangement) divide(pod *corev1.Pod) *division {
 	return d
 }
 
-// nodeFor returns the node on which a pod is put, which is the nth; nil where there is none.
+// nodeFor returns the node on which a pod is put, which is the nth; nil where there is none. A spare has rather one
+// without ranks (R12).
 func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatable {
-	d, domain := a.divide(p.Pod), ""
-	if planned := a.nodes[p.Node]; planned != nil {
-		domain = planned.Domain
+	if !isSpare(p.Pod) {
+		return a.nodeOf(p, 2*nth, a.spots[p.Node].Domain, func(*seatable) bool { return true }, put)
 	}
+	apart := func(node *seatable) bool { return a.ranks[node.name] == 0 }
+	if node := a.nodeOf(p, 2*nth, a.spots[p.Node].Domain, apart, put); node != nil {
+		return node
+	}
+	return a.nodeOf(p, 2*nth+1, a.spots[p.Node].Domain, func(node *seatable) bool { return !apart(node) }, put)
+}
+
+// nodeOf returns one, of some nodes in a domain, for whom it is asked as the nth.
+func (a *arrangement) nodeOf(p Place, nth int, domain string, of func(*seatable) bool,
+	put func(Place) Verdict) *seatable {
+	d := a.divide(p.Pod)
 	for {
 		r := d.next(domain, nth, a.evenly)
 		if r == nil {
@@ -257,7 +312,7 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 		r.tried = nth
 	nodes:
 		for _, node := range r.nodes {
-			if node.pods >= node.Pods {
+			if node.pods >= node.Pods || !of(node) {
 				continue
 			}
 			a.asked++
@@ -275,6 +330,9 @@ func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatab
 		}
 	}
 }
+
+// isSpare reports whether a pod is a spare's.
+func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }
 
 // next returns the row, in a domain, that a pod is to try of those with room that it has not: the one whose first node
 // is the least to be avoided, and of several the one whose part has the fewest pods, or the other way round.

@@ -72,7 +72,59 @@ func TestArrangedWhereNothingStandsAgainstIt(t *testing.T) {
 				spots[at[0]] = book.Spot{Pods: pods, Avoid: book.Avoidance(avoid), Labels: map[string]string{"zone": at[0][:1]}}
 			}
 			check, put := spreadOut(spots, "a0", c.pods, max(1, c.skew))
-			if diff := cmp.Diff(c.want, strings.Join(check.Arrange(c.manner, put), " ")); diff != "" {
+			if diff := cmp.Diff(c.want, strings.Join(check.Arrange(c.manner, false, put), " ")); diff != "" {
+				t.Errorf("nodes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestArrangedWhereOthersMakeRoom: pods that are to be spread take what is free first, and of what others hold no more
+// than they must; a spare has a node without ranks where there is one.
+func TestArrangedWhereOthersMakeRoom(t *testing.T) {
+	for name, c := range map[string]struct {
+		spots        string // zone and number, room, room once others are gone
+		skew         int
+		pods, spares int
+		want         string
+	}{
+		"a node in each zone":             {spots: "a0:0:2 a1:0:2 b0:0:2 b1:0:2", pods: 4, want: "a0 b0 a0 b0"},
+		"in the zone that is full":        {spots: "a0:2:0 a1:0:2 b0:0:2 b1:0:2", pods: 4, want: "a0 b0 a0 b0"},
+		"the rest of a node":              {spots: "a0:1:3 a1:2:0 b0:1:1", pods: 4, want: "a0 b0 a1 b0"},
+		"nowhere if it need not be":       {spots: "a0:2:0 b0:0:2", skew: 2, pods: 2, want: "a0 a0"},
+		"not enough in a zone":            {spots: "a0:2:2 b0:0:1", pods: 4, want: ""},
+		"a spare by itself":               {spots: "a0:2:0 a1:2:0 b0:2:0", pods: 2, spares: 1, want: "a0 b0 a1"},
+		"a spare where others have to go": {spots: "a0:2:0 b0:2:0 b1:0:2", pods: 4, spares: 1, want: "a0 b0 a0 b0 b1"},
+		"a spare beside ranks":            {spots: "a0:2:0 b0:2:0", pods: 3, spares: 1, want: "a0 b0 a0 b0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			spots := map[string]book.Spot{}
+			for _, field := range strings.Fields(c.spots) {
+				var now, then int
+				at := strings.Split(field, ":")
+				fmt.Sscan(at[1], &now)
+				fmt.Sscan(at[2], &then)
+				spots[at[0]] = book.Spot{Pods: now, Cleared: then, Labels: map[string]string{"zone": at[0][:1]}}
+			}
+			check, put := spreadOut(spots, "a0", c.pods, max(1, c.skew))
+			for range c.spares {
+				spare := &corev1.Pod{}
+				spare.Labels = map[string]string{rqv1.LabelRole: string(rqv1.RoleSpare)}
+				check.Places = append(check.Places, book.Place{Pod: spare, Node: "a0"})
+			}
+			of := func(p book.Place) book.Verdict {
+				if p.Pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) {
+					return book.Accepted
+				}
+				return put(p)
+			}
+			var got []string
+			for _, manner := range book.Manners {
+				if got == nil {
+					got = check.Arrange(manner, true, of)
+				}
+			}
+			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
 		})
@@ -166,7 +218,8 @@ func BenchmarkArrange(b *testing.B) {
 			}
 			for b.Loop() {
 				check, _ := spreadOut(spots, "n0", 4096, 1)
-				if got := check.Arrange(book.Evenly, func(book.Place) book.Verdict { return book.Accepted }); len(got) != 4096 {
+				got := check.Arrange(book.Evenly, false, func(book.Place) book.Verdict { return book.Accepted })
+				if len(got) != 4096 {
 					b.Fatalf("%d have a node", len(got))
 				}
 			}

@@ -32,7 +32,7 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 	}
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
-			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part.Index)
+			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part)
 		}
 	}
 	for uid, h := range b.seats.waitedFor {
@@ -145,11 +145,7 @@ func (p *placement) stand(places []Place) bool {
 // elsewhere.
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
-	lays := len(asked.Spread) > 0 && c.spread == nil && !c.inVain
-	c.spread, c.instead = nil, nil
-	if lays {
-		c.lay(asked)
-	}
+	lays := c.lay(asked)
 	few := g.isOfFewKinds()
 	for _, t := range c.learn(asked, turned) {
 		t.Most = x.mostBut(g, t)
@@ -157,10 +153,10 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 			t.Most = -1
 		}
 		if t.Skewed {
-			c.skew(t.Node)
+			c.skew(&t)
 		}
 		if t.Skewed && lays {
-			c.instead = append(c.instead, t)
+			c.laid.instead = append(c.laid.instead, t)
 			continue
 		}
 		m := x.seats.roster.members[t.Pod]
@@ -202,15 +198,22 @@ func (x *starter) mostBut(g *gang, t Turning) int {
 	return max(0, t.Most-seats)
 }
 
-// refute takes a decision back that nobody has been told of.
+// refute takes a decision back that nobody has been told of, likewise.
 func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool, now time.Time) {
 	v.letOff(g)
 	v.places.unwind(g)
 	c := &g.check
-	few := g.isOfFewKinds()
+	lays, few := c.lay(asked), g.isOfFewKinds()
 	for _, t := range c.learn(asked, turned) {
 		if t.Most == 0 || few && v.roster.turnsItsKind(asked, turned, t) {
 			t.Most = -1
+		}
+		if t.Skewed {
+			c.skew(&t)
+		}
+		if t.Skewed && lays {
+			c.laid.instead = append(c.laid.instead, t)
+			continue
 		}
 		c.cuts.heed(t, v.roster.members[t.Pod], few)
 	}
@@ -221,6 +224,7 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		c.vague++
 	default:
 		c.until = now.Add(firstShun << min(c.tries, mostShuns))
+		c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
 		c.tries++
 	}
 	if !asked.Unsure {

@@ -91,13 +91,19 @@ func (m *member) says() string {
 }
 
 // byKind has missing pods of a gang say of what kind they are, where these differ; of a decision to cut with what nodes
-// have said of such. One that has not been made is taken for such as the others of its group are, and a spare for such
-// as its group's first rank is.
+// have said of such, and to which part of the nodes each is bound so that they are spread. One that has not been made
+// is taken for such as the others of its group are, and a spare for such as its group's first rank is.
 func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Missing {
-	if g.variants() == nil {
+	l := g.check.laidFor(cuts)
+	if g.variants() == nil && (l == nil || l.parts == nil) {
 		return missing
 	}
-	out, kinds := slices.Clone(missing), map[*variant]*plan.Kind{}
+	type bound struct {
+		*variant
+		part  string
+		spare bool
+	}
+	out, kinds := slices.Clone(missing), map[bound]*plan.Kind{}
 	var variants variants
 	for i, part := range out {
 		index := part.Index
@@ -111,17 +117,24 @@ func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Mi
 			pod := g.modelOf(rank.Part{Index: index})
 			s = variants.of(g, pod, nodesFor(pod), g.demand.Beside)
 		}
-		if kinds[s] == nil {
-			kinds[s] = t.kindOf(g, s, cuts)
+		of := bound{variant: s}
+		if l != nil && l.parts != nil {
+			of.spare = part.Spare
+			if len(SpreadKeys(s.pod)) > 0 && !part.Spare {
+				of.part = l.parts[l.on[part.Part]]
+			}
 		}
-		out[i].Kind = kinds[s]
+		if kinds[of] == nil {
+			kinds[of] = t.kindOf(g, s, l.outside(of.part), cuts)
+		}
+		out[i].Kind = kinds[of]
 	}
 	return out
 }
 
-// kindOf returns pods of a variant of a gang as a plan has them.
-func (t *nodeTable) kindOf(g *gang, s *variant, cuts bool) *plan.Kind {
-	turned := s.ban.has()
+// kindOf returns pods of a variant of a gang as a plan has them, which are not to be on some nodes.
+func (t *nodeTable) kindOf(g *gang, s *variant, outside func(node string) bool, cuts bool) *plan.Kind {
+	turned := plan.Either(s.ban.has(), outside)
 	if cuts {
 		turned = plan.Either(turned, s.cuts.has())
 	}

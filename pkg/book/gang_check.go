@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // Check is what a gang has been given and what other scheduling rules are to be asked about before it counts (R31): a
@@ -34,12 +35,13 @@ type Check struct {
 	Accepted, Tries int
 	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
 	Unsure bool
-	// Spots are the nodes over which a start may spread its pods, by name; nil where no rule has them spread. Spread is on
-	// which of them the rules would have the pods of Places, if not there: whoever asks arranges that.
-	Spots  map[string]Spot
-	Spread []string
+	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
+	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others
+	// have been cut for it, if it cannot without that: whoever asks arranges that.
+	Spots           map[string]Spot
+	Spread, Cleared []string
 	// ranks are those of Places.
-	ranks []int
+	ranks []rank.Part
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -71,15 +73,15 @@ type checking struct {
 	until time.Time
 	seen  int64
 	tries int
-	// spread is where the ranks are to be for the next plan of a start, so that the rules by which they are spread accept
-	// them, and spreadOn how many are to be on each node that was looked at for it; nil where they have not been asked.
-	spread   map[int]string
-	spreadOn map[string]int
-	// instead is what nodes have said for where the others are, which a start goes by if no plan has its pods so spread:
-	// that has been in vain then, until something has changed.
-	instead []Turning
-	inVain  bool
-	// skewed are the nodes that turned down a start for where the others are.
+	// moved says that pods have left nodes since some turned the gang down for where others are: that counts from soonest
+	// on.
+	moved   bool
+	soonest time.Time
+	// laid is where pods that are to be spread are to be for the next plan; nil where the rules have not been asked. A
+	// start that no plan has lie so is in vain then, until something has changed, and so is a decision.
+	laid   *layout
+	inVain bool
+	// skewed are the nodes that turned the gang down for where the others are.
 	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
 	reaches []reach
@@ -138,18 +140,34 @@ func (c *checking) retryRest() time.Duration { return firstRetry << min(c.fails,
 // trust has rules not be asked about starts for a while, the longer the more often it could not be found out in time
 // what they say: the pods' own cycles find it out.
 func (c *checking) trust(now time.Time) {
-	c.unasked, c.spread = now.Add(firstRetry<<min(c.vague, mostRetries)), nil
+	c.unasked, c.laid = now.Add(firstRetry<<min(c.vague, mostRetries)), nil
 	c.vague++
 }
 
-// mostThen returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that
-// they keep from starting now is not promised that it starts now.
+// mostThen returns how many pods nodes take at most for a decision to cut: as far as is known of either, and no more
+// than are to be there where the pods are spread.
 func (g *gang) mostThen() map[string]int {
-	if len(g.check.cuts.upTo) == 0 {
-		return g.upTo
+	l, said := g.check.laidFor(true), g.mostSaid()
+	if l == nil {
+		return said
 	}
-	out := maps.Clone(g.check.cuts.upTo)
-	for node, most := range g.upTo {
+	if l.early {
+		said = fewest(g.check.elsewhere(g.upTo), g.check.cuts.upTo)
+	}
+	return fewest(said, l.most)
+}
+
+// mostSaid returns how many pods nodes take at most, now or with others cut, as far as either is known: a gang that
+// they keep from starting now is not promised that it starts now.
+func (g *gang) mostSaid() map[string]int { return fewest(g.upTo, g.check.cuts.upTo) }
+
+// fewest returns the least of two bounds of each node.
+func fewest(x, y map[string]int) map[string]int {
+	if len(y) == 0 {
+		return x
+	}
+	out := maps.Clone(y)
+	for node, most := range x {
 		if then, known := out[node]; !known || most < then {
 			out[node] = most
 		}
@@ -165,6 +183,25 @@ func (c *checking) without(excluded func(node string) bool) func(node string) bo
 	}
 	shunned := maps.Clone(c.cuts.excluded)
 	return func(node string) bool { return shunned[node] != "" || excluded != nil && excluded(node) }
+}
+
+// forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed. After
+// the last of several attempts it is time alone that counts: nodes may change all the time. Where they did for where
+// others are that is sooner, once any of these have moved.
+func (v *waitlist) forgive(g *gang, now time.Time) {
+	c := &g.check
+	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
+	if moved := c.moved || len(c.skewed) > 0 && v.leftSince(g); moved && c.soonest.Before(c.until) {
+		c.until = c.soonest
+	}
+	c.moved = false
+	if c.until.IsZero() || !changed && now.Before(c.until) {
+		return
+	}
+	c.cuts, c.reaches, c.rests, c.inVain, c.until = turnings{}, nil, false, false, time.Time{}
+	if changed {
+		c.tries = 0
+	}
 }
 
 // shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.

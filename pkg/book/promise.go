@@ -87,6 +87,11 @@ func (v *activations) conclude(s *study, now time.Time) {
 		v.waiting.wake(g)
 		return
 	}
+	if p == nil && g.unlay(true) {
+		g.ripe = true
+		v.waiting.wake(g)
+		return
+	}
 	g.turn = time.Time{} // it has come, or is worked out anew
 	p, done := v.takeBack(s, p, now)
 	if !done {

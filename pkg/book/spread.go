@@ -3,10 +3,12 @@ package book
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // SpreadKeys returns the labels of nodes over whose values a pod must be spread.
@@ -44,32 +46,154 @@ func (g *gang) awaitsTurn(m *member) bool {
 	return next != nil && next.part.Index < m.part.Index
 }
 
-// lay has the next plan of a start put the pods where other rules would have them spread, rather than go by what nodes
-// have said of where the others are. It is tried once.
-func (c *checking) lay(asked *Check) {
-	c.spread, c.spreadOn = map[int]string{}, map[string]int{}
-	for node := range asked.Spots {
-		c.spreadOn[node] = 0
-	}
-	for i, node := range asked.Spread {
-		c.spread[asked.ranks[i]] = node
-		c.spreadOn[node]++
-	}
+// layout is where the rules by which pods are spread would have those of a gang be.
+type layout struct {
+	// cuts says that it is for a decision to cut, and exact that the pods are to be on these very nodes.
+	cuts, exact bool
+	// early says that a start was asked about, which others have to be cut for.
+	early bool
+	// on is the node of each pod.
+	on map[rank.Part]string
+	// most is how many pods each node that was looked at is to take at most; nil where parts say to which part of the
+	// nodes each belongs: as many pods are to be in each as are by on, on whichever of its nodes.
+	most  map[string]int
+	parts map[string]string
+	// instead is what nodes have said for where the others are, by which it goes if no plan has the pods lie so: that has
+	// been in vain then, until something has changed.
+	instead []Turning
 }
 
-// unlay has a start go by what nodes have said after all, since no plan can have its pods where they would be spread:
-// nobody pays there, or the nodes are not to be used.
-func (g *gang) unlay() bool {
-	c := &g.check
-	if c.spread == nil {
+// lay has the next plan of a start, or decision to cut, put the pods where other rules would have them spread, rather
+// than go by what nodes have said of where the others are: a start once, and a decision on such parts of the nodes
+// first, so that it is drawn among all who are there, and then on these very nodes. It reports whether it has.
+func (c *checking) lay(asked *Check) bool {
+	before := c.laidFor(asked.Cuts)
+	c.laid = nil
+	switch {
+	case len(asked.Spread) == 0 && before != nil && before.parts != nil:
+		c.laid = before // it was for something else that nodes turned it down
+		return false
+	case len(asked.Cleared) > 0:
+		c.laid = layOut(asked, asked.Cleared)
+		c.laid.cuts, c.laid.early = true, true
+		c.laid.loosen(asked)
+		return false
+	case len(asked.Spread) == 0 || c.inVain || before != nil && before.exact:
 		return false
 	}
-	few := g.isOfFewKinds()
-	for _, t := range c.instead {
-		g.heed(t, g.rankOf(t.Pod), few)
+	c.laid = layOut(asked, asked.Spread)
+	if asked.Cuts && (before == nil || before.early) {
+		c.laid.loosen(asked)
 	}
-	c.spread, c.instead, c.inVain = nil, nil, true
 	return true
+}
+
+// layOut returns the layout that has the pods of a check on these very nodes.
+func layOut(asked *Check, nodes []string) *layout {
+	l := &layout{cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
+	for node := range asked.Spots {
+		l.most[node] = 0
+	}
+	for i, node := range nodes {
+		l.on[asked.ranks[i]] = node
+		l.most[node]++
+	}
+	return l
+}
+
+// loosen has a layout bind pods to no more than it must: where some nodes that are each for itself stay without any,
+// all may have as many as one has, and else pods are bound to parts of the nodes, if there are few.
+func (l *layout) loosen(asked *Check) {
+	keys, parts := spreadKeysOf(asked.Places), map[string]string{}
+	if keys == nil {
+		return
+	}
+	nodes, used := map[string]int{}, map[string]bool{}
+	for node := range asked.Spots {
+		parts[node] = partOf(keys, asked.Spots[node].Labels)
+		nodes[parts[node]]++
+	}
+	for part, node := range l.on {
+		if !part.Spare {
+			used[parts[node]] = true
+		}
+	}
+	switch {
+	case len(nodes) == len(parts) && len(used) < len(nodes):
+		most := slices.Max(slices.Collect(maps.Values(l.most)))
+		for node := range l.most {
+			l.most[node] = most
+		}
+	case len(used) < mostKinds:
+		l.parts, l.most = parts, nil
+	default:
+		return
+	}
+	l.exact = false
+}
+
+// spreadKeysOf returns over which labels pods are spread; nil where not all that are spread are by the same.
+func spreadKeysOf(places []Place) (keys []string) {
+	for _, p := range places {
+		switch own := SpreadKeys(p.Pod); {
+		case keys == nil:
+			keys = own
+		case len(own) > 0 && !slices.Equal(own, keys):
+			return nil
+		}
+	}
+	return keys
+}
+
+// partOf names the part of the nodes that one is in, by the labels over which pods are spread.
+func partOf(keys []string, labels map[string]string) string {
+	values := make([]string, 0, len(keys))
+	for _, key := range keys {
+		values = append(values, labels[key])
+	}
+	return strings.Join(values, ",")
+}
+
+// outside returns a test for the nodes outside of a part; nil for none.
+func (l *layout) outside(part string) func(node string) bool {
+	if part == "" {
+		return nil
+	}
+	return func(node string) bool { return l.parts[node] != part }
+}
+
+// laidFor returns the layout by which a start goes, or a decision to cut; nil where there is none.
+func (c *checking) laidFor(cuts bool) *layout {
+	if c.laid == nil || c.laid.cuts != cuts {
+		return nil
+	}
+	return c.laid
+}
+
+// unlay has a start, or a decision to cut, go by what nodes have said after all, since no plan can have its pods where
+// they would be spread: nobody pays there, or the nodes are not to be used.
+func (g *gang) unlay(cuts bool) bool {
+	l, into := g.check.laidFor(cuts), &g.turnings
+	if l == nil {
+		return false
+	}
+	if cuts {
+		into = &g.check.cuts
+	}
+	few := g.isOfFewKinds()
+	for _, t := range l.instead {
+		into.heed(t, g.rankOf(t.Pod), few)
+	}
+	g.check.laid, g.check.inVain = nil, !l.early
+	return true
+}
+
+// forgetLayout has a gang be laid out anew, but for a decision that is under way.
+func (c *checking) forgetLayout() {
+	c.inVain = false
+	if c.laid != nil && c.laid.early {
+		c.laid = nil
+	}
 }
 
 // forget has what some nodes have said of a gang not count any more.
@@ -78,12 +202,22 @@ func (g *gang) forget(of func(node string) bool) {
 	g.readmit(func(node, _ string) bool { return of(node) })
 }
 
-// skew notes that a node turned a start down for where the others are.
-func (c *checking) skew(node string) {
+// skew notes that a node turned a gang down for where the others are: a node that takes none is not left alone for it.
+func (c *checking) skew(t *Turning) {
 	if c.skewed == nil {
 		c.skewed = map[string]bool{}
 	}
-	c.skewed[node] = true
+	c.skewed[t.Node], t.Most = true, max(0, t.Most)
+}
+
+// elsewhere returns how many pods nodes take at most when the others are elsewhere.
+func (c *checking) elsewhere(most map[string]int) map[string]int {
+	if len(c.skewed) == 0 {
+		return most
+	}
+	out := maps.Clone(most)
+	maps.DeleteFunc(out, func(node string, _ int) bool { return c.skewed[node] })
+	return out
 }
 
 // leftSince reports whether a pod has left any node since a gang was tried last: who must be spread over nodes may then
@@ -100,17 +234,16 @@ func (w *waitlist) leftSince(g *gang) bool {
 // mostOn returns how many pods nodes take at most: as many as are to be there where the pods are spread, else by what
 // nodes have said.
 func (g *gang) mostOn() map[string]int {
-	if g.check.spread == nil {
-		return g.upTo
+	if l := g.check.laidFor(false); l != nil {
+		return l.most
 	}
-	return g.check.spreadOn
+	return g.upTo
 }
 
 // inOrder has the pods of a plan that has them on the nodes over which they are to be spread come to these in the order
 // in which the rules accept them. Each keeps its payer where all of these pay on the nodes that they come to (R6).
-func (x *starter) inOrder(g *gang, planned []plan.Assignment) []plan.Assignment {
-	c := &g.check
-	if c.spread == nil {
+func (s *seating) inOrder(l *layout, planned []plan.Assignment) []plan.Assignment {
+	if l == nil || !l.exact {
 		return planned
 	}
 	on := map[string][]plan.Assignment{}
@@ -119,13 +252,13 @@ func (x *starter) inOrder(g *gang, planned []plan.Assignment) []plan.Assignment 
 	}
 	out, reach := slices.Clone(planned), true
 	for i := range out {
-		node := c.spread[out[i].Index]
-		if out[i].Spare || len(on[node]) == 0 {
+		node := l.on[out[i].Part]
+		if len(on[node]) == 0 {
 			return planned
 		}
 		from := on[node][0]
 		on[node] = on[node][1:]
-		reach = reach && x.accounts.Reaches(out[i].Payer, x.nodes.byName[node].Labels)
+		reach = reach && s.accounts.Reaches(out[i].Payer, s.nodes.byName[node].Labels)
 		from.Part, from.Group = out[i].Part, out[i].Group
 		out[i] = from
 	}

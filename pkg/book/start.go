@@ -82,7 +82,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		refusal = g.notYet("the Run is being cut for another Run; its missing pods are placed after that")
 	case !g.started() || g.firstRank() != nil:
 		refusal = x.planGang(g, pod, now)
-		if refusal != nil && g.unlay() {
+		if refusal != nil && !g.activating() && g.unlay(false) { // else what has been cut for it may not be free yet
 			refusal = x.planGang(g, pod, now)
 		}
 		if refusal != nil {
@@ -157,7 +157,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		defer x.paySeats(g, seated, missing, now)()
 		return x.planWithin(g, g.demand, claim, g.demand.Within(missing), x.agenda.outOfTheWay(g, rejected, now), now)
 	})
-	x.take(g, pod, seated, x.inOrder(g, assignments), now)
+	x.take(g, pod, seated, x.seats.inOrder(g.check.laidFor(false), assignments), now)
 	return nil
 }
 

@@ -74,7 +74,7 @@ func (s *storm) judge() {
 // asked reports whether rules that plans do not know may have had a say in what is decided for a Run.
 func (s *storm) asked(run *rqv1.Run) bool {
 	t := run.Spec.Template
-	own := t != nil && (t.Spec.Affinity != nil || len(t.Spec.Volumes) > 0)
+	own := t != nil && (t.Spec.Affinity != nil || len(t.Spec.Volumes)+len(t.Spec.TopologySpreadConstraints) > 0)
 	return s.Checks && (own || len(s.Rejects) > 0 || s.Turns != nil)
 }
 

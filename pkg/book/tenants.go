@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 )
@@ -155,6 +157,36 @@ func (t *tenants) at(domains map[string]bool, at time.Time) []resolver.Candidate
 		}
 	}
 	return out
+}
+
+// mayGo returns by node how many GPUs those hold who may be cut for a gang, by the decision that it has if there is
+// one, and which pods they have there.
+func (i *candidates) mayGo(g *gang, now time.Time) (gpus map[string]int, pods map[string][]types.UID) {
+	gpus, pods = map[string]int{}, map[string][]types.UID{}
+	all, tenants := map[string]bool{}, i.tenants(g, now)
+	for _, room := range i.fleet.RoomOf(g.full.Flavor) {
+		all[room.Key] = true
+	}
+	at := tenants.at
+	if a := g.activation; a != nil {
+		now = a.At
+		if a.returns() {
+			at = tenants.loans
+		}
+	}
+	for _, one := range at(all, now) {
+		on := map[string]bool{}
+		for _, h := range one.All() {
+			gpus[h.Node] += h.GPUs
+			on[h.Node] = true
+		}
+		for m := range i.roster.gangs[one.UID].all() {
+			if m.placed() && on[m.node] {
+				pods[m.node] = append(pods[m.node], m.pod.UID)
+			}
+		}
+	}
+	return gpus, pods
 }
 
 // loans returns what those that run have on loan in some fabric domains (R23).

@@ -233,7 +233,7 @@ func (w *waitlist) pardon(g *gang) {
 	elsewhere := len(g.check.skewed) > 0 && w.leftSince(g)
 	if elsewhere { // which is about no node that turned it down: its retries come ever later all the same
 		g.forget(func(node string) bool { return g.check.skewed[node] })
-		g.check.skewed = nil
+		g.check.skewed, g.check.moved = nil, true
 	}
 	before := len(g.upTo) + len(g.turnedBy())
 	g.forget(func(node string) bool { return all || w.left[node].since(g) })
@@ -241,7 +241,7 @@ func (w *waitlist) pardon(g *gang) {
 		g.check.reaches = nil
 	}
 	if all || elsewhere {
-		g.check.inVain = false
+		g.check.forgetLayout()
 	}
 	if all || len(g.upTo)+len(g.turnedBy()) < before {
 		g.check.fails = 0
@@ -379,19 +379,5 @@ func (w *waitlist) gone(h *holding) {
 func (w *waitlist) again(g *gang) {
 	if g.complete() && !g.started() && !g.woken && g.leader() != nil {
 		w.wake(g)
-	}
-}
-
-// forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed. After
-// the last of several attempts it is time alone that counts: nodes may change all the time.
-func (v *waitlist) forgive(g *gang, now time.Time) {
-	c := &g.check
-	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
-	if c.until.IsZero() || !changed && now.Before(c.until) {
-		return
-	}
-	c.cuts, c.reaches, c.rests, c.until = turnings{}, nil, false, time.Time{}
-	if changed {
-		c.tries = 0
 	}
 }

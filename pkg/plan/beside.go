@@ -118,19 +118,23 @@ func (p *beside) putOne(k *Kind, missing []Missing, domain string) bool {
 }
 
 // gather has missing pods go where others of what they share a domain with have been placed, or to a domain if one is
-// given.
+// given, and has spares keep off the nodes of the ranks of their group.
 func (p *beside) gather(missing []Missing, domain string) []Missing {
-	if !p.demand.Confined && !p.demand.OneDomain {
-		return missing
-	}
-	of := map[int]string{}
+	out, of, ranks := slices.Clone(missing), map[int]string{}, map[int][]string{}
 	for _, at := range p.placed {
 		of[p.unitOf(at.Part)] = at.Slot.Domain
+		if group := p.demand.Group(at.Part); !at.Spare {
+			ranks[group] = append(ranks[group], at.Node)
+		}
 	}
-	out := slices.Clone(missing)
 	for i := range out {
 		m := &out[i]
-		m.Domain = cmp.Or(m.Domain, of[p.unitOf(m.Part)], domain, p.common)
+		if m.Spare {
+			m.Beside = slices.Concat(m.Beside, ranks[p.demand.Group(m.Part)])
+		}
+		if p.demand.Confined || p.demand.OneDomain {
+			m.Domain = cmp.Or(m.Domain, of[p.unitOf(m.Part)], domain, p.common)
+		}
 	}
 	return out
 }

@@ -110,7 +110,10 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 		v.lookAround(ctx, check)
 	}
 	if a.sure && check.Spots != nil && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed }) {
-		check.Spread = v.arrange(ctx, check)
+		check.Spread = v.arrange(ctx, check, check.Cuts)
+		if check.Spread == nil && !check.Cuts {
+			check.Cleared = v.arrange(ctx, check, true)
+		}
 	}
 	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
 	return a

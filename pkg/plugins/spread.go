@@ -14,21 +14,27 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// arrange finds nodes for a start where the rules accept its pods one after the other, if they are to be spread. How
-// many a node may have hangs on where the others are, so that kube-scheduler's own order decides: it places one pod
-// after the other. Where that comes to nothing beside all opportunistic pods it is tried without them. It returns nil
-// where nothing does.
-func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
-	vacated, shards := map[string][]types.UID{}, false
-	maps.Copy(vacated, check.Leaving)
+// arrange finds nodes for a gang where the rules accept its pods one after the other, if they are to be spread, perhaps
+// with those gone who may be cut for it. How many a node may have hangs on where the others are, so that the order
+// decides in which kube-scheduler places them. Where that comes to nothing beside all opportunistic pods it is tried
+// without them. It returns nil where nothing does.
+func (v *verifier) arrange(ctx context.Context, check *book.Check, clear bool) []string {
+	cleared, vacated, shards := map[string][]types.UID{}, map[string][]types.UID{}, false
+	maps.Copy(cleared, check.Leaving)
+	for node, spot := range check.Spots {
+		if clear {
+			cleared[node] = slices.Concat(cleared[node], spot.Tenants)
+		}
+	}
+	maps.Copy(vacated, cleared)
 	for node, spot := range check.Spots {
 		if len(spot.Shards) > 0 {
 			vacated[node], shards = slices.Concat(vacated[node], spot.Shards), true
 		}
 	}
-	for _, leaving := range []map[string][]types.UID{check.Leaving, vacated} {
+	for _, leaving := range []map[string][]types.UID{cleared, vacated} {
 		for _, manner := range book.Manners {
-			if nodes := v.arrangeWithout(ctx, check, leaving, manner); nodes != nil {
+			if nodes := v.arrangeWithout(ctx, check, leaving, manner, clear); nodes != nil {
 				return nodes
 			}
 		}
@@ -39,16 +45,16 @@ func (v *verifier) arrange(ctx context.Context, check *book.Check) []string {
 	return nil
 }
 
-// arrangeWithout arranges the pods of a start with others gone.
+// arrangeWithout arranges the pods of a gang with others gone.
 func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leaving map[string][]types.UID,
-	manner book.Manner) []string {
+	manner book.Manner, clear bool) []string {
 	anew := &verifier{plugins: v.plugins, snapshot: v.snapshot, knows: v.knows, over: v.over}
 	restore, ok := anew.without(ctx, leaving)
 	defer restore()
 	if !ok {
 		return nil
 	}
-	return check.Arrange(manner, func(place book.Place) book.Verdict {
+	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		accepted := len(anew.accepted)
 		switch {
 		case anew.over() || !anew.put(ctx, check, place, false):

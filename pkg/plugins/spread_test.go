@@ -33,6 +33,7 @@ func TestArrange(t *testing.T) {
 	const zone, host = corev1.LabelTopologyZone, corev1.LabelHostname
 	like := other("like", "b0", "4", "1")
 	like.Labels["app"] = "train"
+	held := func(node string) *corev1.Pod { return other("tenant-"+node, node, "8", "1") }
 	likeShard := other("shard-a0", "a0", "1", "1")
 	likeShard.Labels["app"] = "train"
 	for name, c := range map[string]struct {
@@ -56,6 +57,10 @@ func TestArrange(t *testing.T) {
 			there: []*corev1.Pod{other("shard-a0", "a0", "8", "1"), other("shard-b0", "b0", "8", "1")}},
 		"shards beside which there is a way": {zones: "a0 a1 b0 b1 b2", pod: spreadPod("8", zone), pods: 4,
 			there: []*corev1.Pod{likeShard}, want: "b0 a1 b1 b2"},
+		"others who may be cut": {zones: "a0 a1 b0 b1", pod: spreadPod("4", zone), pods: 4, want: "a0 b0 a0 b0",
+			there: []*corev1.Pod{held("a0"), held("a1"), held("b0"), held("b1")}},
+		"others who may be cut in one zone": {zones: "a0 b0 b1", pod: spreadPod("4", zone), pods: 4, want: "b1 a0 b1 a0",
+			there: []*corev1.Pod{held("b0"), held("a0")}},
 		"others would take their room": {zones: "a0 b0 c0", pod: spreadPod("4", host), pods: 6, plain: 2,
 			want: "b0 c0 a0 b0 c0 a0"},
 		"one domain alone": {zones: "a0 b0", pod: spreadPod("1", zone), pods: 3, domains: true},
@@ -70,6 +75,9 @@ func TestArrange(t *testing.T) {
 				spot := book.Spot{Pods: int(8 / gpusOf(c.pod)), Labels: node.Labels}
 				if i := slices.IndexFunc(c.there, func(p *corev1.Pod) bool { return p.Name == "shard-"+name }); i >= 0 {
 					spot.Shards = []types.UID{c.there[i].UID}
+				}
+				if i := slices.IndexFunc(c.there, func(p *corev1.Pod) bool { return p.Name == "tenant-"+name }); i >= 0 {
+					spot.Pods, spot.Cleared, spot.Tenants = 0, spot.Pods, []types.UID{c.there[i].UID}
 				}
 				if c.domains {
 					spot.Domain = name[:1]
@@ -88,7 +96,7 @@ func TestArrange(t *testing.T) {
 			before := contents(t, snapshot)
 			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
 				over: never}
-			got := v.arrange(t.Context(), check)
+			got := v.arrange(t.Context(), check, true)
 			if diff := cmp.Diff(c.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("nodes (-want +got):\n%s", diff)
 			}
@@ -98,7 +106,7 @@ func TestArrange(t *testing.T) {
 			leaving := map[string][]types.UID{}
 			for i, node := range got {
 				check.Places[i].Node = node
-				leaving[node] = check.Spots[node].Shards
+				leaving[node] = slices.Concat(check.Spots[node].Shards, check.Spots[node].Tenants)
 			}
 			check.Leaving = leaving
 			if len(got) > 0 && (!v.verify(t.Context(), check) || len(v.turned) > 0) {
@@ -154,7 +162,7 @@ func TestManyDomains(t *testing.T) {
 		snapshot := cache.NewSnapshot([]*corev1.Pod{other("full", "c0", "8", "1")}, nodes)
 		v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot, knows: func(*corev1.Node) bool { return true },
 			over: never}
-		if got := v.arrange(t.Context(), check); got != nil {
+		if got := v.arrange(t.Context(), check, false); got != nil {
 			t.Fatalf("arranged on %v", got)
 		}
 		if !v.verify(t.Context(), check) || len(v.turned) != 2 || v.turned[0].Node != "a1" || v.turned[1].Node != "b1" {

@@ -37,9 +37,7 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 			return node, refusal, false
 		}
 		turned, sure := c.judge(check)
-		if slices.ContainsFunc(turned, func(t book.Turning) bool { return t.Skewed }) {
-			check.Spread = c.spread(check)
-		}
+		c.spreadIfSkewed(check, turned)
 		c.meanwhile()
 		accepted = sure && len(turned) == 0
 		b.Conclude(check, turned, !sure, c.Now)
@@ -60,6 +58,7 @@ func (c *Cluster) forecast(uid types.UID) {
 			return
 		}
 		turned, sure := c.judge(check)
+		c.spreadIfSkewed(check, turned)
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
 		check.Unsure = !sure
@@ -99,7 +98,7 @@ func (c *Cluster) meanwhile() {
 func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 	c.Asked++
 	sure = true
-	leaves, accepted, coming := leaving(check), map[string]int{}, ""
+	leaves, accepted, coming := leaving(check), accepted{}, ""
 	for _, place := range check.Places {
 		why, skewed := c.rejects(place.Pod, place.Node), false
 		switch {
@@ -120,11 +119,11 @@ func (c *Cluster) judge(check *book.Check) (turned []book.Turning, sure bool) {
 			}
 		}
 		if why == "" {
-			accepted[place.Node]++
+			accepted.add(place)
 			coming = c.comesTo(place, coming, check)
 			continue
 		}
-		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: accepted[place.Node],
+		turned = append(turned, book.Turning{Pod: place.Pod.UID, Node: place.Node, Why: why, Most: len(accepted[place.Node]),
 			Skewed: skewed})
 	}
 	return turned, sure
@@ -157,10 +156,10 @@ func (c *Cluster) rejects(pod *corev1.Pod, node string) string {
 
 // among says why a node turns a pod down for the other pods of its Run, and whether that is for how many are on nodes
 // like it: with those that leave gone, and so many accepted on each node.
-func (c *Cluster) among(pod *corev1.Pod, node string, leaves map[types.UID]bool, accepted map[string]int) (why string,
+func (c *Cluster) among(pod *corev1.Pod, node string, leaves map[types.UID]bool, accepted accepted) (why string,
 	skewed bool) {
 	switch {
-	case c.beside(pod, node, leaves, accepted[node]):
+	case c.beside(pod, node, leaves, len(accepted[node])):
 		return "node(s) didn't match pod anti-affinity rules", false
 	case c.skewed(pod, node, leaves, accepted):
 		return "node(s) didn't match pod topology spread constraints", true

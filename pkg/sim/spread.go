@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,19 +25,21 @@ func leaving(check *book.Check) map[types.UID]bool {
 
 // skewed reports whether a pod that must be spread over nodes like its Run's others may not be on a node: with those
 // that leave gone, and so many accepted on each node.
-func (c *Cluster) skewed(pod *corev1.Pod, node string, leaves map[types.UID]bool, accepted map[string]int) bool {
+func (c *Cluster) skewed(pod *corev1.Pod, node string, leaves map[types.UID]bool, accepted accepted) bool {
 	for _, rule := range pod.Spec.TopologySpreadConstraints {
 		if rule.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}
 		on, reaches := map[string]int{}, labels.SelectorFromSet(pod.Spec.NodeSelector) // by the label's value
+		counts, _ := metav1.LabelSelectorAsSelector(rule.LabelSelector)
 		for _, other := range c.Nodes {
 			if value, has := other.Labels[rule.TopologyKey]; has && reaches.Matches(labels.Set(other.Labels)) {
-				on[value] += accepted[other.Name]
+				on[value] += accepted.like(other.Name, counts)
 			}
 		}
 		for _, other := range c.fellows(pod, leaves) {
-			if value := c.valueOn(c.on(other), rule.TopologyKey); value != "" {
+			value := c.valueOn(c.on(other), rule.TopologyKey)
+			if value != "" && counts.Matches(labels.Set(other.Labels)) {
 				on[value]++
 			}
 		}
@@ -48,6 +51,21 @@ func (c *Cluster) skewed(pod *corev1.Pod, node string, leaves map[types.UID]bool
 	return false
 }
 
+// accepted are the pods of a gang that nodes have accepted.
+type accepted map[string][]*corev1.Pod
+
+func (a accepted) add(place book.Place) { a[place.Node] = append(a[place.Node], place.Pod) }
+
+// like returns how many on a node have some labels.
+func (a accepted) like(node string, selector labels.Selector) (count int) {
+	for _, pod := range a[node] {
+		if selector.Matches(labels.Set(pod.Labels)) {
+			count++
+		}
+	}
+	return count
+}
+
 // valueOn returns the value of a node's label.
 func (c *Cluster) valueOn(node, key string) string {
 	if n := c.Nodes[node]; n != nil {
@@ -56,19 +74,30 @@ func (c *Cluster) valueOn(node, key string) string {
 	return ""
 }
 
-// spread finds other nodes for the pods of a start that are to be spread; nil where there are none.
-func (c *Cluster) spread(check *book.Check) []string {
+// spreadIfSkewed finds other nodes for the pods of a check that nodes have turned down for where the others are, if
+// there are any.
+func (c *Cluster) spreadIfSkewed(check *book.Check, turned []book.Turning) {
+	if check.Spots == nil || !slices.ContainsFunc(turned, func(t book.Turning) bool { return t.Skewed }) {
+		return
+	}
+	check.Spread = c.arrange(check, check.Cuts)
+	if check.Spread == nil && !check.Cuts {
+		check.Cleared = c.arrange(check, true)
+	}
+}
+
+func (c *Cluster) arrange(check *book.Check, clear bool) []string {
 	for _, manner := range book.Manners {
-		if nodes := c.arrange(check, manner); nodes != nil {
+		if nodes := c.arrangeBy(check, manner, clear); nodes != nil {
 			return nodes
 		}
 	}
 	return nil
 }
 
-func (c *Cluster) arrange(check *book.Check, manner book.Manner) []string {
-	leaves, accepted := leaving(check), map[string]int{}
-	return check.Arrange(manner, func(place book.Place) book.Verdict {
+func (c *Cluster) arrangeBy(check *book.Check, manner book.Manner, clear bool) []string {
+	leaves, accepted := leaving(check), accepted{}
+	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
 		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
@@ -76,7 +105,7 @@ func (c *Cluster) arrange(check *book.Check, manner book.Manner) []string {
 		case skewed:
 			return book.Skewed
 		}
-		accepted[place.Node]++
+		accepted.add(place)
 		return book.Accepted
 	})
 }

@@ -79,7 +79,7 @@ func All() []Story {
 		nodeStories(), drainStories(), timeStories(), sizeStories(), moneyStories(), borrowedStories(),
 		opportunisticStories(),
 		cutStories(), crowdStories(), savedStories(), roomStories(),
-		waitStories(), backfillStories(), priorityStories(), apartStories(), spreadStories(),
+		waitStories(), backfillStories(), priorityStories(), apartStories(), spreadStories(), spreadRoomStories(),
 		signStories(), massLossStories(), comebackStories(), aheadStories(), takeoverStories(), firstStories(),
 		orderStories(), vanishStories())
 	slices.SortFunc(all, func(a, b Story) int { return cmp.Compare(a.Name, b.Name) })
