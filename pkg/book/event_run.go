@@ -134,8 +134,8 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 }
 
 // Withdraw has a Run that is about to be deleted count as gone, so that none of its pods gets a place meanwhile. It
-// reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. SetRun takes
-// it back.
+// reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. SetRun
+// takes it back.
 func (b *Book) Withdraw(run *rqv1.Run) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

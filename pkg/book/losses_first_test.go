@@ -161,8 +161,8 @@ func (w *world) begins() {
 	}
 }
 
-// A Run that waits for a node which is out of service has been decided about: it may wait for minutes, and a process that
-// begins meanwhile keeps nobody else waiting for it.
+// A Run that waits for a node which is out of service has been decided about: it may wait for minutes, and a process
+// that begins meanwhile keeps nobody else waiting for it.
 func TestARankThatWaitsForItsNodeHoldsNobodyBack(t *testing.T) {
 	tell(t, func(w *world) {
 		w.AtOnce = false

@@ -46,9 +46,9 @@ func (q *trials) nextOutlook(e *earliest, now time.Time) {
 	}
 }
 
-// unforeseen returns the suspended Run whose forecast is to be worked out next. Namespaces take turns, so that none keeps
-// others from their answers by editing its Runs; in each, who only asks comes first, then a Run that has no forecast, then
-// the oldest forecast's.
+// unforeseen returns the suspended Run whose forecast is to be worked out next. Namespaces take turns, so that none
+// keeps others from their answers by editing its Runs; in each, who only asks comes first, then a Run that has no
+// forecast, then the oldest forecast's.
 func (q *trials) unforeseen(now time.Time) (run types.UID, found bool) {
 	q.mu.Lock()
 	defer q.mu.unlockUnchanged()

@@ -12,8 +12,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
-// One namespace cannot keep the others from forecasts by editing its suspended Runs all the time, and who only asks does
-// not wait for the Runs of its namespace.
+// One namespace cannot keep the others from forecasts by editing its suspended Runs all the time, and who only asks
+// does not wait for the Runs of its namespace.
 func TestNamespacesTakeTurnsWithForecasts(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.addNode("n0", "d0")

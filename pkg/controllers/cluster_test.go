@@ -136,7 +136,12 @@ func (c *cluster) see() {
 		return
 	}
 	ranked := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Labels[rqv1.LabelRun] == "" })
-	kept(c, c.watches.pods, ranked, func(p *corev1.Pod) { c.watches.unseen.told(p); c.book.SetPod(p); c.book.SetMember(p) },
+	kept(c, c.watches.pods, ranked,
+		func(p *corev1.Pod) {
+			c.watches.unseen.told(p)
+			c.book.SetPod(p)
+			c.book.SetMember(p)
+		},
 		func(p *corev1.Pod) {
 			c.watches.unseen.told(p)
 			c.tellGone(p)

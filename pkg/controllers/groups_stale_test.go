@@ -8,8 +8,8 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
-// TestAGroupThatBeginsIsNotReadAnew: what would be read otherwise by now does not end pods that have their places, which
-// neither the Run's status nor the pods show yet.
+// TestAGroupThatBeginsIsNotReadAnew: what would be read otherwise by now does not end pods that have their places,
+// which neither the Run's status nor the pods show yet.
 func TestAGroupThatBeginsIsNotReadAnew(t *testing.T) {
 	for _, begun := range []bool{true, false} {
 		w := &groupWorld{grouped: newGrouped(t), size: 2}

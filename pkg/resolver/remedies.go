@@ -3,8 +3,8 @@ package resolver
 import "fmt"
 
 // Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
-// that has nothing to give, or that is not reached, is left out. Spares are those of all around: groups may yet come to lie
-// elsewhere there.
+// that has nothing to give, or that is not reached, is left out. Spares are those of all around: groups may yet come to
+// lie elsewhere there.
 func Remedies(deficit int, candidates, around []Candidate) []string {
 	var loans, spares, steps, tickets int
 	for i := range around {

@@ -163,8 +163,8 @@ func narrowerStart(s *Teller) {
 	s.Says("narrow", rqv1.RunCompleted, "all 3 pods completed")
 }
 
-// narrowInOneDomain has a Run start with what its one domain has room for, say that it would be wider, and grow when that
-// domain has room, whatever is free in others (as a PodGroup with a topology constraint does).
+// narrowInOneDomain has a Run start with what its one domain has room for, say that it would be wider, and grow when
+// that domain has room, whatever is free in others (as a PodGroup with a topology constraint does).
 func narrowInOneDomain(s *Teller) {
 	s.Nodes("d0", 2)
 	s.Nodes("d1", 3)
