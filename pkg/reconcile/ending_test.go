@@ -79,6 +79,8 @@ func TestEpochs(t *testing.T) {
 		}
 		return l
 	}
+	outlived := lease("run", rqv1.RoleActive, "2", "0")
+	outlived.Status.EndsBy = &metav1.MicroTime{}
 	ledger := []map[string]string{{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "3"},
 		{rqv1.LabelIndex: "2", rqv1.LabelEpoch: "1"}}
 	for name, c := range map[string]struct {
@@ -98,6 +100,8 @@ func TestEpochs(t *testing.T) {
 			calls:  []string{"ranks 2"}},
 		"not by a spare's, or another Run's": {pods: []string{"2"}, want: []string{"4"}, calls: []string{"ranks 2"},
 			closed: []*rqv1.Lease{lease("run", rqv1.RoleSpare, "2", "5"), lease("another", rqv1.RoleActive, "2", "5")}},
+		"not by one that was open for a pod that was gone": {pods: []string{"2"}, want: []string{"4"},
+			closed: []*rqv1.Lease{outlived}, calls: []string{"ranks 2"}},
 		"of nothing": {closed: []*rqv1.Lease{lease("run", rqv1.RoleActive, "0", "0")}},
 	} {
 		api := &recorder{ranks: ledger}

@@ -11,9 +11,10 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// numberEpochs gives each rank that is made anew an epoch above those that its Leases tell of, so that what is left
-// of an earlier pod of the rank can be told from it. Nothing of this is kept anywhere but in the ledger. It need not
-// be read for a Run's first pods, nor for a rank whose Lease was closed just now, since that one is the rank's last.
+// numberEpochs gives each rank that is made anew an epoch above those that its Leases tell of, so that what is left of
+// an earlier pod of the rank can be told from it. Nothing of this is kept anywhere but in the ledger. It need not be
+// read for a Run's first pods, nor for a rank whose Lease was closed just now, since that one is the rank's last,
+// unless it was open for what a pod that is gone had left: the rank may have had another since.
 func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.Pod, closed []*rqv1.Lease,
 	first bool) error {
 	if len(pods) == 0 {
@@ -22,7 +23,7 @@ func (r *Runs) numberEpochs(ctx context.Context, run *rqv1.Run, pods []*corev1.P
 	next := map[string]int{}
 	role := RankRole(run)
 	for _, l := range closed {
-		if l.Spec.RunRef.UID == run.UID && l.Labels[rqv1.LabelRole] == role {
+		if l.Spec.RunRef.UID == run.UID && l.Labels[rqv1.LabelRole] == role && l.Status.EndsBy == nil {
 			countEpoch(next, l.Labels)
 		}
 	}
