@@ -66,7 +66,7 @@ func (v *activations) decide(studied *study, onLoan bool, now time.Time) bool {
 // in, which is how finely decisions are told apart.
 func (v *activations) decideBy(s *study, onLoan bool) bool {
 	g, p, at := s.gang, s.promise, s.state.Now
-	if p == nil || !p.Cuts || p.At.Truncate(time.Microsecond).After(at) || p.Returns() != onLoan {
+	if g.withdrawn || p == nil || !p.Cuts || p.At.Truncate(time.Microsecond).After(at) || p.Returns() != onLoan {
 		return false
 	}
 	a := &Activation{At: at, Promise: p, Conflicts: p.Conflicts, Odds: p.Odds,

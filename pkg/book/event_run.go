@@ -2,6 +2,7 @@ package book
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
@@ -133,23 +134,40 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.deleteRun(run)
 }
 
-// Withdraw has a Run that is about to be deleted count as gone, so that none of its pods gets a place meanwhile. It
-// reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. SetRun
-// takes it back.
-func (b *Book) Withdraw(run *rqv1.Run) bool {
+// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is called.
+// It reports false, and does nothing, where one has a place, or some are kept or made for them: whoever wants the Run to
+// go has not seen that yet.
+func (b *Book) Withdraw(run types.UID) bool {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	g := b.roster.gangs[run.UID]
-	if g == nil {
+	defer b.mu.unlockUnchanged()
+	g := b.roster.gangs[run]
+	if g == nil || g.run == nil {
 		return true
+	}
+	if g.started() || g.activates() || g.keepsRoom() || len(g.room.held) > 0 {
+		return false
 	}
 	for m := range g.all() {
 		if m.placed() && !m.standIn {
 			return false
 		}
 	}
-	b.deleteRun(run)
+	g.withdrawn = true
 	return true
+}
+
+// Restore has the pods of a Run get places again that was not deleted after all.
+func (b *Book) Restore(run types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	g := b.roster.gangs[run]
+	if g == nil || !g.withdrawn {
+		return
+	}
+	g.withdrawn = false
+	if lead := g.leader(); lead != nil {
+		b.waiting.wake(g)
+	}
 }
 
 func (b *Book) deleteRun(run *rqv1.Run) {

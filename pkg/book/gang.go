@@ -62,6 +62,8 @@ type gang struct {
 	// apart says that ranks are planned without those of their group whose pods have not been made.
 	apart    bool
 	nodeWait nodeWait
+	// withdrawn says that the Run is about to be deleted.
+	withdrawn bool
 	// returns says that ranks which avoid the nodes where they ended go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free

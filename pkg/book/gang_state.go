@@ -73,6 +73,7 @@ func (s state) holdsBack() string {
 // Why pods are held back: in the order of the states, and last those of a gang that another pod of it plans for.
 const (
 	whileSuspended = "the Run is suspended"
+	whileWithdrawn = "the Run is made anew, as its group says by now"
 	whileLeaving   = "waiting for Runs that are being cut to release their GPUs"
 	whileAsking    = "checking other scheduling rules before any Run is cut"
 	waitsForMoney  = "waiting for a Budget that can pay"

@@ -106,7 +106,6 @@ func (q *trials) foresee(run types.UID, now time.Time) {
 	}
 	o := q.conclude(t, now)
 	g.ahead = foresight{&o, t.run.Generation}
-	q.tookTurn(g, now)
 	q.mail.reconcile(keyOf(g.run), lane.Date)
 }
 
@@ -118,6 +117,7 @@ func (q *trials) beginTrial(run types.UID, now time.Time) (*gang, *trial) {
 	if g == nil || !g.suspended() {
 		return nil, nil
 	}
+	q.tookTurn(g, now)
 	t := q.begin(g.run, now)
 	if t.study != nil {
 		t.study.detach()

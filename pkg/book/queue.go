@@ -91,6 +91,8 @@ func (b *Book) Place(pod types.UID, now time.Time) (string, *plan.Refusal) {
 	switch {
 	case m.gang.suspended():
 		return "", m.gang.notYet(whileSuspended)
+	case m.gang.withdrawn:
+		return "", m.gang.notYet(whileWithdrawn)
 	case m.surplus():
 		return "", m.gang.notYet(beyondWidth)
 	case m.gang.reasks(m):

@@ -19,7 +19,7 @@ import (
 func (p podWriter) AdoptPods(ctx context.Context, adopted []lifecycle.Adoption) error {
 	return inParallel(len(adopted), func(i int) error {
 		a := &adopted[i]
-		return p.unseen.once(writeTo("adopt", a.Pod), func() error {
+		return p.unseen.once(adopting(a), func() error {
 			return p.relabel(ctx, a.Pod, a.Pod.ResourceVersion, anyOf(a.Labels), anyOf(a.Annotations))
 		})
 	})

@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/group"
 )
 
 // TestAGroupThatBeginsIsNotReadAnew: what would be read otherwise by now does not end pods that have their places,
@@ -39,6 +40,36 @@ func TestAGroupThatBeginsIsNotReadAnew(t *testing.T) {
 		}
 		if node := w.book.Assigned("uid1"); begun != (node != "") {
 			t.Errorf("begun %v: the first pod is to go to %q", begun, node)
+		}
+	}
+}
+
+// TestAStaleRunThatIsNotDeleted: a deletion that is refused has the Run's pods get their places, and one of a Run that is
+// gone already does not bring it back.
+func TestAStaleRunThatIsNotDeleted(t *testing.T) {
+	for name, err := range map[string]error{"refused": broken500, "gone": notFound} {
+		w := &groupWorld{grouped: newGrouped(t), size: 2}
+		w.named("o")
+		w.comes("a", "payer")
+		w.comes("b", "payer")
+		w.want("it is new", inGroup("x", "payer"), "create")
+		w.looks(inGroup("x", "payer"))
+		w.ranks()
+		for _, pod := range w.unbound() {
+			pod.Annotations[rqv1.AnnotationMaxDuration] = "2h"
+			w.changes(pod)
+		}
+		run := w.run()
+		w.faults = append(w.faults, fault{on: "delete runs", err: err, once: true})
+		if name == "gone" {
+			w.book.DeleteRun(run)
+		}
+		_, got := w.groups.look(t.Context(), group.Of(inGroup("x", "payer")).Key)
+		if name == "refused" && got == nil {
+			t.Errorf("%s: nobody is told", name)
+		}
+		if _, refusal := w.book.Place("uid1", w.clock.Now()); (refusal == nil) != (name == "refused") {
+			t.Errorf("%s: the first pod gets a place: %v", name, refusal == nil)
 		}
 	}
 }

@@ -34,7 +34,10 @@ func (g *groups) mayJoin(ctx context.Context, key group.Key, run *rqv1.Run, wait
 			return nil, err
 		}
 		if refused != "" {
-			return nil, g.deleteRun(ctx, run)
+			if goes, err := g.withdraw(ctx, run); goes {
+				return nil, err
+			}
+			payers = g.payersOf(key, run, members) // it begins, with what was read
 		}
 	}
 	var unknown []*corev1.Pod

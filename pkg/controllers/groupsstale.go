@@ -52,20 +52,29 @@ func (g *groups) stale(ctx context.Context, run *rqv1.Run, v *view) (bool, error
 	return refused == "", err
 }
 
-// remake has a stale Run go: the event of that looks again, and makes the one that the group is to have. One that is
-// merely outdated stays if any of its pods has a place by now, which the caches need not show yet: its pods would end.
+// remake has a stale Run go: the event of that looks again, and makes the one that the group is to have.
 func (g *groups) remake(ctx context.Context, run *rqv1.Run, v *view) (time.Duration, error) {
 	if another(run, v.Observed) {
 		return 0, g.deleteRun(ctx, run)
 	}
-	if !g.book.Withdraw(run) {
-		return settles, nil
+	goes, err := g.withdraw(ctx, run)
+	if !goes {
+		return settles, err
 	}
-	err := g.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
+	return 0, err
+}
+
+// withdraw deletes a Run that waits, and reports whether it does. It does not if any of the Run's pods has a place by
+// now, which the caches need not show yet: the pods would end.
+func (g *groups) withdraw(ctx context.Context, run *rqv1.Run) (goes bool, err error) {
+	if !g.book.Withdraw(run.UID) {
+		return false, nil
+	}
+	err = g.client.Delete(ctx, run, client.Preconditions{UID: &run.UID, ResourceVersion: &run.ResourceVersion})
 	if err != nil {
-		g.book.SetRun(run)
+		g.book.Restore(run.UID)
 	}
-	return 0, ignore(err, apierrors.IsNotFound)
+	return true, ignore(err, apierrors.IsNotFound)
 }
 
 // outdated reports whether a group that has not started is read otherwise than when its Run was made (R41): pods have

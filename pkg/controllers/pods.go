@@ -45,9 +45,15 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 		if failed.Load() {
 			return nil // what is held against one pod of a gang is held against all
 		}
+		if p.unseen.waits(wanted[i]) {
+			return nil
+		}
 		pods := p.kube.CoreV1().Pods(wanted[i].Namespace)
 		err := p.unseen.once(making(wanted[i]), func() error {
 			_, err := pods.Create(ctx, wanted[i], metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				p.unseen.forget(making(wanted[i])) // it may be gone again
+			}
 			return made(ctx, "Pod", wanted[i], err, pods.Get)
 		})
 		if err != nil {

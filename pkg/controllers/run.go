@@ -41,13 +41,13 @@ type reconciler struct {
 // newReconciler returns what reconciles the Runs that some watches see. lost is told of Budgets whose records have
 // changed.
 func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconciler {
-	w.unseen = &unseen{clock: o.Clock}
 	r := &reconciler{watches: w, book: o.Book,
 		tell:    statusWriter{client: o.Client, events: o.events, clock: o.Clock, written: &sync.Map{}},
 		guards:  &guards{kube: o.Kube, seen: w.guards, written: &sync.Map{}},
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
+	w.unseen = &unseen{clock: o.Clock, later: r.retries.AddAfter}
 	r.groups = newGroups(o, w, r.changed)
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
@@ -18,6 +19,8 @@ import (
 // none.
 type unseen struct {
 	clock clock.PassiveClock
+	// later has a Run be looked at again after a time.
+	later func(run types.NamespacedName, after time.Duration)
 
 	mu sync.Mutex
 	// young are those since an instant, and old those of the rememberedFor before it.
@@ -25,8 +28,8 @@ type unseen struct {
 	since      time.Time
 }
 
-// rememberedFor is for how long a write is remembered at least, and twice that at most: whatever is wrong with a cache,
-// it is made again then.
+// rememberedFor is for how long a write is remembered at least, and three times that at most: whatever is wrong with a
+// cache, it is made again then.
 const rememberedFor = 30 * time.Second
 
 // madeWrite is a write to an object as a cache has it in some version, or one that makes an object.
@@ -43,6 +46,11 @@ func writeTo(what string, o metav1.Object) madeWrite {
 func making(pod *corev1.Pod) madeWrite {
 	run, _ := rank.RunOf(pod)
 	return madeWrite{"create", pod.Namespace + "/" + pod.Name, string(run)}
+}
+
+// adopting is the write that gives a pod a rank.
+func adopting(a *lifecycle.Adoption) madeWrite {
+	return writeTo(fmt.Sprintf("adopt %v %v", a.Labels, a.Annotations), a.Pod)
 }
 
 // ends is the write that ends a pod as a decision wants it.
@@ -79,6 +87,17 @@ func (u *unseen) note(w madeWrite) {
 	u.young[w] = true
 }
 
+// forget forgets a write that was not made after all, or that need not have been seen.
+func (u *unseen) forget(w madeWrite) {
+	if u == nil {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.young, w)
+	delete(u.old, w)
+}
+
 // turn forgets what was remembered for long enough.
 func (u *unseen) turn() {
 	if now := u.clock.Now(); u.young == nil || now.Sub(u.since) >= rememberedFor || now.Before(u.since) {
@@ -92,24 +111,27 @@ func (u *unseen) turn() {
 }
 
 // told notes that a cache has news of a pod: it knows by itself whether there is one.
-func (u *unseen) told(pod *corev1.Pod) {
-	if u == nil {
-		return
-	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.young, making(pod))
-	delete(u.old, making(pod))
-}
+func (u *unseen) told(pod *corev1.Pod) { u.forget(making(pod)) }
 
-// once makes a write unless that was done a moment ago.
+// once makes a write unless that was done a moment ago. News of it may come before the answer.
 func (u *unseen) once(w madeWrite, write func() error) error {
 	if u.has(w) {
 		return nil
 	}
+	u.note(w)
 	err := write()
-	if err == nil {
-		u.note(w)
+	if err != nil {
+		u.forget(w)
 	}
 	return err
+}
+
+// waits reports whether a pod was made a moment ago that is not seen yet. Its Run is looked at once that is no reason any
+// more: a pod that has come and gone between two lists is never seen.
+func (u *unseen) waits(pod *corev1.Pod) bool {
+	is := u.has(making(pod))
+	if is && u.later != nil {
+		u.later(runOfPod(pod), 3*rememberedFor)
+	}
+	return is
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,8 @@ func (s *server) asked() (verbs []string) {
 // server is asked once, and again when the cache has news or a while is over.
 func TestWhatACacheDoesNotShowYet(t *testing.T) {
 	s, clock := newServer(t), clocktesting.NewFakeClock(noon)
-	seen := &unseen{clock: clock}
+	later := 0
+	seen := &unseen{clock: clock, later: func(types.NamespacedName, time.Duration) { later++ }}
 	p := podWriter{kube: s.kube, clock: clock, untold: new(untold), unseen: seen}
 	pod := rankOf(0, corev1.PodPending)
 	pod.ResourceVersion = ""
@@ -45,19 +47,27 @@ func TestWhatACacheDoesNotShowYet(t *testing.T) {
 	create := func() error { return p.CreatePods(t.Context(), []*corev1.Pod{pod.DeepCopy()}) }
 	carry("a pod is made", []string{"create"}, create)
 	carry("its making is not seen yet", nil, create)
+	if later != 1 {
+		t.Errorf("its Run is looked at again %d times once that is no reason any more", later)
+	}
 	again := pod.DeepCopy()
 	again.OwnerReferences[0].UID = "another"
 	seen.told(again)
 	carry("another Run's pod of that name is seen", nil, create)
 	seen.told(pod)
 	carry("the cache has had news of it", []string{"create", "get"}, create)
+	carry("it was there already, and may be gone again", []string{"create", "get"}, create)
 
 	pod.ResourceVersion = "7"
-	adopt := func() error {
-		return p.AdoptPods(t.Context(), []lifecycle.Adoption{{Pod: pod, Labels: map[string]string{"a": "b"}}})
+	adopt := func(index string) func() error {
+		return func() error {
+			return p.AdoptPods(t.Context(), []lifecycle.Adoption{{Pod: pod,
+				Labels: map[string]string{rqv1.LabelIndex: index}}})
+		}
 	}
-	carry("it is adopted", []string{"patch"}, adopt)
-	carry("that is not seen yet", nil, adopt)
+	carry("it is adopted", []string{"patch"}, adopt("3"))
+	carry("that is not seen yet", nil, adopt("3"))
+	carry("it is to have another rank", []string{"patch"}, adopt("1"))
 	end := func(grace *int64) func() error {
 		return func() error {
 			return p.DeletePods(t.Context(), []lifecycle.Deletion{{Pod: pod, GraceSeconds: grace}})
@@ -96,5 +106,17 @@ func TestALeaseThatIsNotSeenToBeClosed(t *testing.T) {
 		if diff := cmp.Diff(want, s.written()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestNewsThatComesBeforeTheAnswer: a pod is made, seen and gone before the API server has answered.
+func TestNewsThatComesBeforeTheAnswer(t *testing.T) {
+	seen, pod := &unseen{clock: clocktesting.NewFakeClock(noon)}, rankOf(0, corev1.PodPending)
+	made := func() error { seen.told(pod); return nil }
+	if err := seen.once(making(pod), made); err != nil || seen.has(making(pod)) {
+		t.Errorf("%v; the pod is not made again: %v", err, seen.has(making(pod)))
+	}
+	if err := seen.once(making(pod), func() error { return broken500 }); err == nil || seen.has(making(pod)) {
+		t.Errorf("%v; what failed counts as made: %v", err, seen.has(making(pod)))
 	}
 }

@@ -2,15 +2,16 @@ package resolver
 
 import "fmt"
 
-// Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
-// that has nothing to give, or that is not reached, is left out. Spares are those of all around: groups may yet come to
-// lie elsewhere there.
+// Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind that
+// has nothing to give, or that is not reached, is left out. Of spares all around are named, since groups may yet come to
+// lie elsewhere there; what is left for the kinds after them goes by those of the candidates.
 func Remedies(deficit int, candidates, around []Candidate) []string {
-	var loans, spares, steps, tickets int
+	var loans, spares, steps, tickets, elsewhere int
 	for i := range around {
-		spares += around[i].spareGPUs()
+		elsewhere += around[i].spareGPUs()
 	}
 	for _, t := range candidates {
+		spares += t.spareGPUs()
 		for _, s := range t.Steps {
 			if s.Loan {
 				loans += gpus(s.Holds)
@@ -24,18 +25,18 @@ func Remedies(deficit int, candidates, around []Candidate) []string {
 	}
 	var remedies []string
 	for _, kind := range []struct {
-		sentence string
-		gpus     int
+		sentence   string
+		told, gpus int
 	}{
-		{"Take back GPUs that Runs hold beyond their totalGPUs", loans},
-		{"Drop spares in scope", spares},
-		{"Shrink elastic runs by step size", steps},
-		{"Run fair lottery if deficit remains", tickets},
+		{"Take back GPUs that Runs hold beyond their totalGPUs", loans, loans},
+		{"Drop spares in scope", max(spares, elsewhere), spares},
+		{"Shrink elastic runs by step size", steps, steps},
+		{"Run fair lottery if deficit remains", tickets, tickets},
 	} {
-		if n := min(kind.gpus, deficit); n > 0 {
+		if n := min(kind.told, deficit); n > 0 {
 			remedies = append(remedies, fmt.Sprintf("%s (%s)", kind.sentence, count(n)))
-			deficit -= n
 		}
+		deficit -= min(kind.gpus, deficit)
 	}
 	return remedies
 }

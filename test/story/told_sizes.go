@@ -129,7 +129,7 @@ func oneSpareIsOnePod(s *Teller) {
 	s.Same("ranks and spares", 20, len(s.Pods("spared")))
 	s.Submit("more", 64, InGroups(32))
 	r := s.Promised("more", rqv1.ReservationPending, "cluster short by 64 GPUs in scope: 64 ")
-	s.Same("what would help", []string{"Drop spares in scope (32 GPUs)", "Run fair lottery if deficit remains (32 GPUs)"},
+	s.Same("what would help", []string{"Drop spares in scope (32 GPUs)", "Run fair lottery if deficit remains (48 GPUs)"},
 		r.Status.Forecast.Remedies)
 	s.Same("what its Run lacks there", int32(64), s.Run("more").Status.Refusal.DeficitGPUs)
 	s.Submit("also", 32, InGroups(32), Spares(1))
