@@ -134,9 +134,9 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.deleteRun(run)
 }
 
-// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is called.
-// It reports false, and does nothing, where one has a place, or some are kept or made for them: whoever wants the Run to
-// go has not seen that yet.
+// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is
+// called. It reports false, and does nothing, where one has a place, or some are kept or made for them: whoever wants
+// the Run to go has not seen that yet.
 func (b *Book) Withdraw(run types.UID) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

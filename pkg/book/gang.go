@@ -60,10 +60,9 @@ type gang struct {
 	moving map[types.UID]bool
 	moved  map[int]bool
 	// apart says that ranks are planned without those of their group whose pods have not been made.
-	apart    bool
-	nodeWait nodeWait
-	// withdrawn says that the Run is about to be deleted.
-	withdrawn bool
+	apart     bool
+	nodeWait  nodeWait
+	withdrawn bool // the Run is about to be deleted
 	// returns says that ranks which avoid the nodes where they ended go there again: there are no others.
 	returns bool
 	lent    *plan.Fork // while a plan for the gang looks at what is kept for it as if that were free

@@ -44,8 +44,8 @@ func TestAGroupThatBeginsIsNotReadAnew(t *testing.T) {
 	}
 }
 
-// TestAStaleRunThatIsNotDeleted: a deletion that is refused has the Run's pods get their places, and one of a Run that is
-// gone already does not bring it back.
+// TestAStaleRunThatIsNotDeleted: a deletion that is refused has the Run's pods get their places, and one of a Run that
+// is gone already does not bring it back.
 func TestAStaleRunThatIsNotDeleted(t *testing.T) {
 	for name, err := range map[string]error{"refused": broken500, "gone": notFound} {
 		w := &groupWorld{grouped: newGrouped(t), size: 2}

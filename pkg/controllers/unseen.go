@@ -126,8 +126,8 @@ func (u *unseen) once(w madeWrite, write func() error) error {
 	return err
 }
 
-// waits reports whether a pod was made a moment ago that is not seen yet. Its Run is looked at once that is no reason any
-// more: a pod that has come and gone between two lists is never seen.
+// waits reports whether a pod was made a moment ago that is not seen yet. Its Run is looked at once that is no reason
+// any more: a pod that has come and gone between two lists is never seen.
 func (u *unseen) waits(pod *corev1.Pod) bool {
 	is := u.has(making(pod))
 	if is && u.later != nil {

@@ -2,9 +2,9 @@ package resolver
 
 import "fmt"
 
-// Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind that
-// has nothing to give, or that is not reached, is left out. Of spares all around are named, since groups may yet come to
-// lie elsewhere there; what is left for the kinds after them goes by those of the candidates.
+// Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
+// that has nothing to give, or that is not reached, is left out. Of spares all around are named, since groups may yet
+// come to lie elsewhere there; what is left for the kinds after them goes by those of the candidates.
 func Remedies(deficit int, candidates, around []Candidate) []string {
 	var loans, spares, steps, tickets, elsewhere int
 	for i := range around {
