@@ -145,5 +145,5 @@ func (g *gang) hasSpareFor(part rank.Part) bool {
 const untilEnded = "a pod was deleted by force, and its containers may still run where it was; its rank goes " +
 	"elsewhere if there is room, else back there once they have ended"
 
-const outlivedTwice = "two pods of a rank were deleted by force, and their containers may still run: it has another " +
-	"place once those of one have ended"
+const outlivedTwice = "two pods of a rank were deleted by force, and their containers may still run: the rank " +
+	"goes elsewhere once those of one have ended"
