@@ -129,13 +129,13 @@ func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, r
 	return why
 }
 
-// add notes ranks that wait, and until when the first of them does.
+// add notes ranks that wait, and until when the first of them does; zero where that is seen when it comes.
 func (w *nodeWait) add(ranks map[int]bool, until time.Time) {
 	if w.ranks == nil {
 		w.ranks = map[int]bool{}
 	}
 	maps.Copy(w.ranks, ranks)
-	if w.until.IsZero() || until.Before(w.until) {
+	if w.until.IsZero() || !until.IsZero() && until.Before(w.until) {
 		w.until = until
 	}
 }

@@ -255,8 +255,9 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 			out = append(out, g.missingPod(m, domains))
 		}
 	}
-	if s.outlivedAgain(g, out) {
-		return nil, g.notYet(untilEnded)
+	again := s.outlivedAgain(g)
+	if slices.ContainsFunc(out, func(m plan.Missing) bool { return !m.Spare && again[m.Index] }) {
+		return nil, g.notYet(outlivedTwice)
 	}
 	return out, nil
 }

@@ -81,13 +81,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	case x.cuts.endsOrShrinks(g):
 		refusal = g.notYet("the Run is being cut for another Run; its missing pods are placed after that")
 	case !g.started() || g.firstRank() != nil:
-		refusal = x.planGang(g, pod, now)
-		if refusal != nil && !g.activating() && g.unlay(false) { // else what has been cut for it may not be free yet
-			refusal = x.planGang(g, pod, now)
-		}
-		if refusal != nil {
-			refusal = x.planOthers(g, pod, refusal, now)
-		}
+		refusal = x.planRanks(g, pod, now)
 	}
 	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
 	if refusal == nil && g.started() && !others {
@@ -104,6 +98,18 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	if others {
 		x.waiting.wake(g)
 	}
+}
+
+// planAll places the missing ranks of a gang, and those of its other groups where it waits for nodes of one.
+func (x *starter) planAll(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	refusal := x.planGang(g, pod, now)
+	if refusal != nil && !g.activating() && g.unlay(false) { // else what has been cut for it may not be free yet
+		refusal = x.planGang(g, pod, now)
+	}
+	if refusal != nil {
+		refusal = x.planOthers(g, pod, refusal, now)
+	}
+	return refusal
 }
 
 // planGang places all missing pods at once, or none. A gang that starts gets the widest width that fits (R16).

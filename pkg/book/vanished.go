@@ -1,6 +1,8 @@
 package book
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -88,28 +90,48 @@ func (s *seating) outlives(l *rqv1.Lease) {
 func (v *vacancy) elsewhere() { v.node, v.payer, v.own = "", payer{}, false }
 
 // awaitsEnd reports whether ranks of a gang may have the room of a pod that has vanished once that is free, on a node
-// that takes them, and no spare stands by for them.
+// that takes them or may do so again, and no spare stands by for them.
 func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
 	return slices.ContainsFunc(g.vacant, func(v vacancy) bool {
-		return s.outlived(&v) && s.accepts(g, s.held[v.pod].node) && slices.ContainsFunc(missing, func(m plan.Missing) bool {
+		if !s.outlived(&v) {
+			return false
+		}
+		node := s.held[v.pod].node
+		takes := s.accepts(g, node) || s.nodes.outOfService(g, v.index, node)
+		return takes && slices.ContainsFunc(missing, func(m plan.Missing) bool {
 			return !m.Spare && m.Index == v.index && !g.hasSpareFor(m.Part)
 		})
 	})
 }
 
-// outlivedAgain reports whether several pods of a rank that is missing have vanished whose containers may run: it goes
-// nowhere else meanwhile, so that nobody has a Run hold more and more by deleting its pods.
-func (s *seating) outlivedAgain(g *gang, missing []plan.Missing) bool {
-	if len(missing) == 0 {
-		return false
-	}
-	of := map[rank.Part]int{}
+// outlivedAgain returns the ranks that have no place, and of which several pods have vanished whose containers may run:
+// such a rank goes nowhere else meanwhile, so that nobody has a Run hold more and more by deleting its pods.
+func (s *seating) outlivedAgain(g *gang) map[int]bool {
+	of, again := map[int]int{}, map[int]bool{}
 	for _, l := range s.ofRun[g.run.UID] {
-		if l.outlived && l.reason == "" {
-			of[l.part]++
+		if m := g.rankAt(l.part.Index); l.outlived && !l.part.Spare && m != nil && m.stage == unplaced {
+			of[l.part.Index]++
+			again[l.part.Index] = true
 		}
 	}
-	return slices.ContainsFunc(missing, func(m plan.Missing) bool { return of[m.Part] > 1 })
+	maps.DeleteFunc(again, func(index int, _ bool) bool { return of[index] < 2 })
+	return again
+}
+
+// planRanks places the missing ranks of a gang, without those of one that runs which are to go nowhere meanwhile.
+func (x *starter) planRanks(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
+	again := x.seats.outlivedAgain(g)
+	if len(again) == 0 || !g.started() {
+		return x.planAll(g, pod, now)
+	}
+	g.nodeWait.add(again, time.Time{})
+	refusal := x.leavingOut(g, again, func() *plan.Refusal {
+		if g.firstRank() == nil {
+			return nil
+		}
+		return x.planAll(g, pod, now)
+	})
+	return cmp.Or(refusal, g.notYet(outlivedTwice))
 }
 
 // hasSpareFor reports whether a spare stands by for a rank, and for no other yet.
@@ -122,3 +144,6 @@ func (g *gang) hasSpareFor(part rank.Part) bool {
 
 const untilEnded = "a pod was deleted by force, and its containers may still run where it was; its rank goes " +
 	"elsewhere if there is room, else back there once they have ended"
+
+const outlivedTwice = "two pods of a rank were deleted by force, and their containers may still run: the rank " +
+	"goes elsewhere once those of one have ended"

@@ -150,7 +150,19 @@ func TestAPodThatVanishesHoldsItsGPUs(t *testing.T) {
 			lease := s.leaseOfPod(pod.UID).DeepCopy()
 			lease.Status.EndsBy.Time = lease.Status.EndsBy.Add(24 * time.Hour)
 			s.SetLease(lease)
-		}, 0, deleted, nil},
+			s.work()
+			if diff := cmp.Diff(lease.Status.Lost, s.leaseOfPod(pod.UID).Status.Lost); diff != "" || lease.Status.Lost == nil {
+				s.t.Errorf("work that is lost with it (-as told first +then):\n%s", diff)
+			}
+		}, longestGrace, deleted, nil},
+		"and who noted it, of whom a successor hears, had one": {func(s *storm, pod *corev1.Pod) {
+			s.Vanish(pod.UID)
+			s.work()
+			lease := s.leaseOfPod(pod.UID).DeepCopy()
+			lease.Status.EndsBy.Time = lease.Status.EndsBy.Add(24 * time.Hour)
+			s.SetLease(lease)
+			s.restart()
+		}, longestGrace, deleted, nil},
 		"and the process begins anew": {func(s *storm, pod *corev1.Pod) {
 			s.Vanish(pod.UID)
 			s.work()

@@ -19,7 +19,7 @@ func closings(f *facts, reasonGone func(*rqv1.Lease) rqv1.ClosureReason) (out, o
 		pod := f.podOf[lease.PodUID()]
 		switch {
 		case pod == nil && f.Here[lease.PodUID()]:
-		case f.outlived(lease) && lease.Status.EndsBy != nil:
+		case f.outlived(lease) && lease.Status.EndsBy != nil && f.endsBy(lease).Equal(lease.Status.EndsBy.Time):
 		case f.outlived(lease):
 			outlived = append(outlived, Closing{Lease: lease, Reason: reasonGone(lease), Ended: f.endsBy(lease)})
 		case pod == nil, !present(pod) && !unfinished(pod):

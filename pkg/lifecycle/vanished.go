@@ -14,7 +14,7 @@ import (
 const apart = time.Minute
 
 // endsBy returns until when containers of a Lease's pod may run whose object is gone; zero where none do. What a Lease
-// says stands whatever becomes of its Run, unless the node is lost.
+// says stands whatever becomes of its Run, unless the node is lost; but it is open for no longer than is allowed now.
 func (f *facts) endsBy(lease *rqv1.Lease) time.Time {
 	pod, says, last := lease.PodUID(), lease.Status.EndsBy, f.Now.Add(secondsOf(f.longestGrace()))
 	if lease.Spec.Slice.Role == rqv1.RoleBorrowed { // who pays does not wait for shards
@@ -22,16 +22,15 @@ func (f *facts) endsBy(lease *rqv1.Lease) time.Time {
 	}
 	v, vanished := f.Vanished[pod]
 	switch {
-	case f.podOf[pod] != nil, !f.Stands(lease.Node()):
+	case f.podOf[pod] != nil, !f.Stands(lease.Node()), says == nil && !vanished:
 		return time.Time{}
-	case says != nil && says.After(last.Add(apart)): // who wrote that had another clock
-		return time.Time{}
-	case says != nil:
+	case says != nil && !says.After(last.Add(apart)):
 		return says.Time
-	case !vanished:
-		return time.Time{}
 	}
-	by := cmp.Or(v.By, f.Now.Add(v.Grace))
+	by := last
+	if vanished {
+		by = cmp.Or(v.By, f.Now.Add(v.Grace))
+	}
 	if last.Before(by) {
 		by = last
 	}

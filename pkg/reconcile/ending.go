@@ -143,7 +143,8 @@ func (r *Runs) outlive(ctx context.Context, o *lifecycle.Observed, closings []li
 	for i := range closings {
 		by := metav1.NewMicroTime(closings[i].Ended)
 		leases[i] = closings[i].Lease.DeepCopy()
-		leases[i].Status = rqv1.LeaseStatus{EndsBy: &by, Lost: lost(&closings[i], metav1.NewMicroTime(r.now()))}
+		lost := cmp.Or(leases[i].Status.Lost, lost(&closings[i], metav1.NewMicroTime(r.now())))
+		leases[i].Status = rqv1.LeaseStatus{EndsBy: &by, Lost: lost}
 	}
 	if err := r.api.OutliveLeases(ctx, leases); Passes(err) {
 		return err

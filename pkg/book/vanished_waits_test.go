@@ -1,0 +1,99 @@
+package book_test
+
+import (
+	"testing"
+	"time"
+
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+)
+
+// What vanishes twice of one rank keeps no other from going elsewhere, or from its spare.
+func TestARankThatVanishesTwiceHoldsNoOtherUp(t *testing.T) {
+	for name, spares := range map[string]int32{"with room": 0, "with a spare": 8} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.fleet("d0", 6)
+				s.setBudget("a", "org:a", 96)
+				s.submitWithSpares("run0", "org:a", 1, 2, 8, 0, patient(60), sparing(spares), ungrouped)
+				s.rounds(3)
+				s.running("run0", "although there is room")
+				for range 2 {
+					s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+					s.work()
+					s.during(time.Second)
+					s.work()
+				}
+				lost := s.on("run0-1")
+				if at := s.on("run0-0"); at != "" || lost == "" {
+					s.t.Fatalf("its ranks are on %q and %q\n%s", at, lost, s.story())
+				}
+				s.Lose(lost)
+				s.rounds(8)
+				if on := s.on("run0-1"); on == "" || on == lost {
+					s.t.Fatalf("the other rank is on %q, and was on %s: %s\n%s", on, lost, s.Runs["run0"].Status.Message, s.story())
+				}
+				s.Now = s.Now.Add(2 * time.Minute)
+				s.Book.Advance(s.Now)
+				s.rounds(6)
+				if on := s.on("run0-0"); on == "" {
+					s.t.Fatalf("the rank has no place: %s\n%s", s.Runs["run0"].Status.Message, s.story())
+				}
+			})
+		})
+	}
+}
+
+// A rank whose pod vanished on a node that is out of service waits until the containers have ended, and then for the
+// node, whoever begins meanwhile: nobody ends before.
+func TestARankThatVanishesOnACordonedNodeWaits(t *testing.T) {
+	for name, c := range map[string]struct {
+		serves    time.Duration // after what time the node serves again
+		restarts  bool
+		uncordons bool
+	}{
+		"back while they may run":           {30 * time.Second, false, true},
+		"back while they may run, and anew": {30 * time.Second, true, true},
+		"back later":                        {90 * time.Second, false, true},
+		"back later, and anew":              {90 * time.Second, true, true},
+		"not back":                          {3 * time.Minute, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.rivals(map[string][]func(*rqv1.RunSpec){"low": {of("low")}}, 1)
+				s.Pass(gangDeadline)
+				pod := s.withGrace(s.pod("run0-1"), 60)
+				node := pod.Spec.NodeName
+				s.cordoned(node, true)
+				s.Vanish(pod.UID)
+				s.rounds(5)
+				if c.restarts {
+					s.restart()
+				}
+				for since := s.Now; s.Now.Sub(since) < c.serves && s.Now.Sub(since) < 100*time.Second; s.rounds(1) {
+					s.Book.Advance(s.Now)
+					s.running("run0", "although its node is waited for")
+					s.running("low", "although a wait may do")
+				}
+				if !c.uncordons {
+					for range 60 {
+						s.Book.Advance(s.Now)
+						s.rounds(1)
+					}
+					if phase := s.Runs["low"].Status.Phase; phase == rqv1.RunRunning {
+						s.t.Fatalf("low is %s although the node was waited for long enough: %s", phase, s.Runs["run0"].Status.Message)
+					}
+					return
+				}
+				s.cordoned(node, false)
+				for range 70 {
+					s.Book.Advance(s.Now)
+					s.rounds(1)
+				}
+				if on := s.on("run0-1"); on != node {
+					s.t.Fatalf("the rank is on %q, want it back on %s: %s", on, node, s.Runs["run0"].Status.Message)
+				}
+				s.running("low", "although the rank is back")
+			})
+		})
+	}
+}
