@@ -14,6 +14,7 @@ type unit struct {
 	pods   int
 	domain string // that they are bound to, since others of their group are there; "" where they may choose
 	usable int    // nodes, by those of its pods that may use the fewest
+	vain   int    // how many domains have been tried in vain
 }
 
 // choice is how many nodes a unit may choose from.
@@ -67,8 +68,8 @@ func (p *beside) search(units []*unit) bool {
 			return true
 		}
 		p.back(before)
-		p.vain++
-		if p.vain >= vainDomains {
+		u.vain++
+		if u.vain >= vainDomains {
 			break
 		}
 	}

@@ -134,3 +134,40 @@ func TestKindsOfPodsHaveNodesThatTheyMayUse(t *testing.T) {
 		}
 	})
 }
+
+// TestEachGroupMayTryADomainInVain: a domain that holds none of many groups is in the way of none of them, though each
+// would rather be there.
+func TestEachGroupMayTryADomainInVain(t *testing.T) {
+	const groups = 80
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	a, b := &Kind{Pod: "a", Domains: map[string][]string{}}, &Kind{Pod: "b", Domains: map[string][]string{}}
+	for i := range groups + 1 {
+		nodes := 2
+		if i > 0 {
+			nodes = 3 // which leaves the first with the fewest free GPUs
+		}
+		for j := range nodes {
+			name := fmt.Sprintf("d%02d-%d", i, j)
+			f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+				Labels: map[string]string{"region": "west", "fabric.domain": fmt.Sprintf("d%02d", i)}})
+			if i > 0 || j == 0 {
+				for _, k := range []*Kind{a, b} {
+					k.Nodes = append(k.Nodes, name)
+					k.Domains[f.DomainOf(name)] = append(k.Domains[f.DomainOf(name)], name)
+				}
+			}
+		}
+	}
+	for _, k := range []*Kind{a, b} {
+		k.Barred = func(node string) bool { return node == "d00-1" }
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: groups, PodsPerGroup: 2, Confined: true}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = []*Kind{a, b}[i%2]
+	}
+	if !Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Fits(f) {
+		t.Error("they have no places")
+	}
+}
