@@ -101,10 +101,15 @@ func (p *beside) each() bool {
 	if _, without := p.partsOf(p.kinds, ""); without > 0 {
 		return false
 	}
+	looks := 0
 	p.roomy = map[*Kind][]string{}
 	for _, k := range p.kinds {
 		room := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing))
 		p.roomy[k.Kind] = slices.DeleteFunc(slices.Clone(k.Nodes), func(node string) bool { return room(node) == 0 })
+		looks += len(k.missing) * len(p.roomy[k.Kind])
+	}
+	if looks > mostLooks {
+		return false // not even a search that never goes back would come to its end
 	}
 	var pods []Missing
 	for _, u := range p.units() {

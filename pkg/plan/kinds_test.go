@@ -171,3 +171,29 @@ func TestEachGroupMayTryADomainInVain(t *testing.T) {
 		t.Error("they have no places")
 	}
 }
+
+// TestNoNodeIsLookedAtWhereThatCanLeadToNothing: single pods are not tried on so many nodes that the search could not
+// come to its end.
+func TestNoNodeIsLookedAtWhereThatCanLeadToNothing(t *testing.T) {
+	const pods = 120
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	kinds := []*Kind{{Pod: "a"}, {Pod: "b"}}
+	for i := range pods {
+		name := fmt.Sprintf("n%03d", i)
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+		for _, k := range kinds {
+			k.Nodes = append(k.Nodes, name)
+		}
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i%2]
+	}
+	p := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).on(f)
+	if found := p.each(); found || p.looks > 0 {
+		t.Errorf("%d nodes have been looked at, and places found: %v", p.looks, found)
+	}
+}
