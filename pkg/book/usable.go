@@ -40,13 +40,25 @@ func nodesFor(pod *corev1.Pod) string {
 		t := &pod.Spec.Tolerations[i]
 		fmt.Fprintf(&out, "%q%q%q%q,", t.Key, t.Operator, t.Value, t.Effect)
 	}
-	if len(pod.Spec.NodeSelector) > 0 {
-		fmt.Fprint(&out, pod.Spec.NodeSelector) // which is printed sorted
+	for _, key := range slices.Sorted(maps.Keys(pod.Spec.NodeSelector)) {
+		fmt.Fprintf(&out, "%q=%q,", key, pod.Spec.NodeSelector[key])
 	}
-	if a := pod.Spec.Affinity; a != nil && a.NodeAffinity != nil {
-		out.WriteString(a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.String())
+	if required := nodeAffinity(&pod.Spec); required != nil {
+		for i := range required.NodeSelectorTerms {
+			out.WriteString("|")
+			writeTerm(&out, 'l', required.NodeSelectorTerms[i].MatchExpressions)
+			writeTerm(&out, 'f', required.NodeSelectorTerms[i].MatchFields)
+		}
 	}
 	return out.String()
+}
+
+// writeTerm writes what a term says of labels or of fields, quoted: no value can be taken for two.
+func writeTerm(out *strings.Builder, of byte, requirements []corev1.NodeSelectorRequirement) {
+	for i := range requirements {
+		r := &requirements[i]
+		fmt.Fprintf(out, "%c%q%q%q,", of, r.Key, r.Operator, r.Values)
+	}
 }
 
 // admitting knows which nodes pods may use by what both say.

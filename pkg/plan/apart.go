@@ -14,6 +14,7 @@ type unit struct {
 	pods   int
 	domain string // that they are bound to, since others of their group are there; "" where they may choose
 	usable int    // nodes, by those of its pods that may use the fewest
+	vain   int    // how many domains have been tried in vain
 }
 
 // choice is how many nodes a unit may choose from.
@@ -67,8 +68,8 @@ func (p *beside) search(units []*unit) bool {
 			return true
 		}
 		p.back(before)
-		p.vain++
-		if p.vain >= vainDomains {
+		u.vain++
+		if u.vain >= vainDomains {
 			break
 		}
 	}
@@ -100,10 +101,15 @@ func (p *beside) each() bool {
 	if _, without := p.partsOf(p.kinds, ""); without > 0 {
 		return false
 	}
+	looks := 0
 	p.roomy = map[*Kind][]string{}
 	for _, k := range p.kinds {
 		room := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing))
 		p.roomy[k.Kind] = slices.DeleteFunc(slices.Clone(k.Nodes), func(node string) bool { return room(node) == 0 })
+		looks += len(k.missing) * len(p.roomy[k.Kind])
+	}
+	if looks > mostLooks {
+		return false // not even a search that never goes back would come to its end
 	}
 	var pods []Missing
 	for _, u := range p.units() {

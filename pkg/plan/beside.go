@@ -18,7 +18,6 @@ type beside struct {
 	fork    *Fork
 	placed  []placed
 	demands []int // how many of these are on nodes of each class of payers
-	vain    int   // how many domains have been tried in vain
 	// roomy are the nodes by name where single pods of a kind are tried, and looks how many have been looked at.
 	roomy map[*Kind][]string
 	looks int
@@ -30,7 +29,7 @@ type placed struct {
 	topology.Slot
 }
 
-// vainDomains is how many domains are tried in vain for one gang at most, and mostLooks how many nodes are looked at
+// vainDomains is how many domains are tried in vain for one unit at most, and mostLooks how many nodes are looked at
 // for single pods: it takes time while the book waits, and who decides whom to cut asks many times.
 const (
 	vainDomains = 16

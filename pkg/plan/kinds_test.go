@@ -134,3 +134,66 @@ func TestKindsOfPodsHaveNodesThatTheyMayUse(t *testing.T) {
 		}
 	})
 }
+
+// TestEachGroupMayTryADomainInVain: a domain that holds none of many groups is in the way of none of them, though each
+// would rather be there.
+func TestEachGroupMayTryADomainInVain(t *testing.T) {
+	const groups = 80
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	a, b := &Kind{Pod: "a", Domains: map[string][]string{}}, &Kind{Pod: "b", Domains: map[string][]string{}}
+	for i := range groups + 1 {
+		nodes := 2
+		if i > 0 {
+			nodes = 3 // which leaves the first with the fewest free GPUs
+		}
+		for j := range nodes {
+			name := fmt.Sprintf("d%02d-%d", i, j)
+			f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+				Labels: map[string]string{"region": "west", "fabric.domain": fmt.Sprintf("d%02d", i)}})
+			if i > 0 || j == 0 {
+				for _, k := range []*Kind{a, b} {
+					k.Nodes = append(k.Nodes, name)
+					k.Domains[f.DomainOf(name)] = append(k.Domains[f.DomainOf(name)], name)
+				}
+			}
+		}
+	}
+	for _, k := range []*Kind{a, b} {
+		k.Barred = func(node string) bool { return node == "d00-1" }
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: groups, PodsPerGroup: 2, Confined: true}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = []*Kind{a, b}[i%2]
+	}
+	if !Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Fits(f) {
+		t.Error("they have no places")
+	}
+}
+
+// TestNoNodeIsLookedAtWhereThatCanLeadToNothing: single pods are not tried on so many nodes that the search could not
+// come to its end.
+func TestNoNodeIsLookedAtWhereThatCanLeadToNothing(t *testing.T) {
+	const pods = 120
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	kinds := []*Kind{{Pod: "a"}, {Pod: "b"}}
+	for i := range pods {
+		name := fmt.Sprintf("n%03d", i)
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+		for _, k := range kinds {
+			k.Nodes = append(k.Nodes, name)
+		}
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: pods}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i%2]
+	}
+	p := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).on(f)
+	if found := p.each(); found || p.looks > 0 {
+		t.Errorf("%d nodes have been looked at, and places found: %v", p.looks, found)
+	}
+}
