@@ -19,8 +19,9 @@ type kindNodes struct {
 // and what they say of nodes.
 type says struct{ flavor, other, nodes string }
 
-// mostSaid is for how many kinds of pods it is kept which nodes they may use.
-const mostSaid = 1024
+// mostNodesKept bounds for how many kinds of pods it is kept which nodes they may use: so many nodes in all, whatever pods
+// say, and however often somebody makes others.
+const mostNodesKept = 1 << 17
 
 // usableTo returns the nodes of a flavor that pods like one may use which says so of nodes. It is worked out once, as
 // long as the nodes stay as they are: a gang has many kinds of pods, and is asked about many times.
@@ -29,7 +30,7 @@ func (t *nodeTable) usableTo(flavor string, pod *corev1.Pod, of string) *kindNod
 	if known := t.usable[key]; known != nil {
 		return known
 	}
-	if len(t.usable) >= mostSaid {
+	if (len(t.usable)+1)*max(1, len(t.ofFlavor[flavor])) > mostNodesKept {
 		clear(t.usable)
 	}
 	k, affinity := &kindNodes{}, nodeaffinity.GetRequiredNodeAffinity(pod)
