@@ -70,8 +70,12 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 	if c.Cuts {
 		upTo, without = g.mostSaid(), g.check.without(barred)
 	}
+	without = b.nodes.shutOut(g, without, now)
 	spots := map[string]Spot{}
 	for _, name := range c.Serving {
+		if b.fleet.DomainOf(name) == "" {
+			continue // it is left out, and no plan has anybody there
+		}
 		spot := room(name)
 		if bound, bounded := upTo[name]; bounded && !g.check.skewed[name] {
 			spot.Pods = min(spot.Pods, bound)

@@ -70,7 +70,7 @@ func TestOthersAreCutWhereThatSpreads(t *testing.T) {
 				s.addNode(name, domain)
 				part := map[string]string{"fabric.domain": domain, corev1.LabelHostname: name}[key]
 				fits := s.sizeOf(name) / size
-				state := rapid.SampledFrom([]string{"free", "held", "held", "half", "cordoned"}).Draw(rt, name)
+				state := rapid.SampledFrom([]string{"free", "held", "held", "half", "cordoned", "left out"}).Draw(rt, name)
 				switch state {
 				case "held", "half":
 					gpus := map[string]int{"held": s.sizeOf(name), "half": s.sizeOf(name) / 2}[state]
@@ -78,6 +78,9 @@ func TestOthersAreCutWhereThatSpreads(t *testing.T) {
 					held++
 				case "cordoned":
 					s.change(name, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+					fits = 0
+				case "left out":
+					s.change(name, func(n *corev1.Node) { delete(n.Labels, "cluster") })
 					fits = 0
 				}
 				room[part] += fits
