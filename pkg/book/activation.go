@@ -100,7 +100,7 @@ func (v *activations) resume(g *gang, pod *corev1.Pod, now time.Time) {
 		g.stuck = v.stuckFor(g, a, now)
 		freed := v.beingFreed(a, now)
 		assignments, refusal = v.completed(g, state, ask, freed)
-		if refusal != nil && g.unlay(false) {
+		if refusal != nil && g.unlay(false, now) {
 			s = v.future.future(g, pod, now)
 			assignments, refusal = v.completed(g, s.state, s.ask, freed)
 		}

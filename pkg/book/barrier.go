@@ -25,12 +25,23 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 			b.mail.reconcile(keyOf(m.gang.run), lane.Begin)
 		}
 		if len(SpreadKeys(m.pod)) > 0 {
-			if next := m.gang.nextInTurn(); next != nil && !next.standIn {
-				b.mail.activate(next.pod)
-			}
+			b.tellNextInTurn(m.gang)
 		}
 	}
 	return nil
+}
+
+// tellNextInTurn has the next rank of a gang that is spread come to its node, and its spares once all have.
+func (b *Book) tellNextInTurn(g *gang) {
+	next := g.nextInTurn()
+	if next != nil && !next.standIn {
+		b.mail.activate(next.pod)
+	}
+	for _, m := range g.spares.members {
+		if next == nil && m != nil && m.stage == assigned {
+			b.mail.activate(m.pod)
+		}
+	}
 }
 
 // Unreserve takes a pod's reservation back. Before the barrier opens, or past the gang's deadline, one member's failure

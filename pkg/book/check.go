@@ -223,9 +223,7 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		c.until = now.Add(firstRetry << c.vague)
 		c.vague++
 	default:
-		c.until = now.Add(firstShun << min(c.tries, mostShuns))
-		c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
-		c.tries++
+		c.shun(now)
 	}
 	if !asked.Unsure {
 		c.vague = 0

@@ -80,7 +80,7 @@ type checking struct {
 	// laid is where pods that are to be spread are to be for the next plan; nil where the rules have not been asked. A
 	// start that no plan has lie so is in vain then, until something has changed, and so is a decision.
 	laid   *layout
-	inVain bool
+	inVain map[bool]bool // of decisions to cut, and of starts
 	// skewed are the nodes that turned the gang down for where the others are.
 	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
@@ -198,10 +198,22 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	if c.until.IsZero() || !changed && now.Before(c.until) {
 		return
 	}
-	c.cuts, c.reaches, c.rests, c.inVain, c.until = turnings{}, nil, false, false, time.Time{}
+	c.cuts, c.reaches, c.rests, c.until = turnings{}, nil, false, time.Time{}
+	clear(c.inVain)
+	if c.laidFor(true) != nil && !g.activates() {
+		c.laid = nil // it is of the nodes as they were
+	}
 	if changed {
 		c.tries = 0
 	}
+}
+
+// shun has what nodes have said of a decision to cut count for a time, the longer the more often they did; sooner not any
+// more where they said it for where others are.
+func (c *checking) shun(now time.Time) {
+	c.until = now.Add(firstShun << min(c.tries, mostShuns))
+	c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
+	c.tries++
 }
 
 // shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.

@@ -214,7 +214,8 @@ func (b *Book) Retry(run types.NamespacedName) {
 	defer b.mu.Unlock()
 	if g := b.roster.gangs[b.roster.runs[run]]; g != nil && g.refusal != nil && g.refusal.Passes() && !g.woken {
 		g.readmitAll()
-		g.check.reaches, g.check.inVain = nil, false
+		g.check.reaches = nil
+		clear(g.check.inVain)
 		g.check.fails++
 		b.waiting.wake(g)
 	}

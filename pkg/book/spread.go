@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,13 +38,14 @@ func (g *gang) nextInTurn() *member {
 	return nil
 }
 
-// awaitsTurn reports whether another rank of a member's gang must come to its node before it may.
+// awaitsTurn reports whether another rank of a member's gang must come to its node before it may. Spares come last: the
+// rule by which ranks are spread may count them.
 func (g *gang) awaitsTurn(m *member) bool {
-	if m.stage != assigned || m.part.Spare || len(SpreadKeys(m.pod)) == 0 {
+	if m.stage != assigned || !m.part.Spare && len(SpreadKeys(m.pod)) == 0 {
 		return false
 	}
 	next := g.nextInTurn()
-	return next != nil && next.part.Index < m.part.Index
+	return next != nil && (m.part.Spare || next.part.Index < m.part.Index)
 }
 
 // layout is where the rules by which pods are spread would have those of a gang be.
@@ -78,7 +80,7 @@ func (c *checking) lay(asked *Check) bool {
 		c.laid.cuts, c.laid.early = true, true
 		c.laid.loosen(asked)
 		return false
-	case len(asked.Spread) == 0 || c.inVain || before != nil && before.exact:
+	case len(asked.Spread) == 0 || c.inVain[asked.Cuts] || before != nil && before.exact:
 		return false
 	}
 	c.laid = layOut(asked, asked.Spread)
@@ -172,25 +174,33 @@ func (c *checking) laidFor(cuts bool) *layout {
 
 // unlay has a start, or a decision to cut, go by what nodes have said after all, since no plan can have its pods where
 // they would be spread: nobody pays there, or the nodes are not to be used.
-func (g *gang) unlay(cuts bool) bool {
-	l, into := g.check.laidFor(cuts), &g.turnings
+func (g *gang) unlay(cuts bool, now time.Time) bool {
+	c := &g.check
+	l, into := c.laidFor(cuts), &g.turnings
 	if l == nil {
 		return false
 	}
 	if cuts {
-		into = &g.check.cuts
+		into = &c.cuts
+		if c.until.IsZero() { // what nodes have said counts for a time, whoever asked
+			c.shun(now)
+		}
 	}
 	few := g.isOfFewKinds()
 	for _, t := range l.instead {
 		into.heed(t, g.rankOf(t.Pod), few)
 	}
-	g.check.laid, g.check.inVain = nil, !l.early
+	c.laid = nil
+	if c.inVain == nil {
+		c.inVain = map[bool]bool{}
+	}
+	c.inVain[cuts] = !l.early
 	return true
 }
 
 // forgetLayout has a gang be laid out anew, but for a decision that is under way.
 func (c *checking) forgetLayout() {
-	c.inVain = false
+	clear(c.inVain)
 	if c.laid != nil && c.laid.early {
 		c.laid = nil
 	}

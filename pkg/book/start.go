@@ -103,7 +103,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 // planAll places the missing ranks of a gang, and those of its other groups where it waits for nodes of one.
 func (x *starter) planAll(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusal {
 	refusal := x.planGang(g, pod, now)
-	if refusal != nil && !g.activating() && g.unlay(false) { // else what has been cut for it may not be free yet
+	if refusal != nil && !g.activating() && g.unlay(false, now) { // else what has been cut for it may not be free yet
 		refusal = x.planGang(g, pod, now)
 	}
 	if refusal != nil {

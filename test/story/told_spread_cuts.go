@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -23,6 +24,7 @@ func spreadRoomStories() []Story {
 		{Name: "spread-cuts-beside-free-room", Args: args, Play: spreadCutsBesideFree},
 		{Name: "spread-cuts-nobody", Args: args, Play: spreadCutsNobody},
 		{Name: "spread-with-a-spare", Args: args, Play: spreadWithASpare},
+		{Name: "spread-counts-spares", Args: args, Play: spreadCountsSpares},
 		{Name: "spread-with-a-spare-cuts", Args: args, Play: spreadSpareCuts},
 		{Name: "spread-grows", Args: args, Play: spreadGrows},
 		{Name: "spread-after-a-loss", Args: args, Play: spreadAfterALoss},
@@ -158,6 +160,22 @@ func spreadWithASpare(s *Teller) {
 	s.Submit("train", 5, s.By("a"), InPods(1), Spares(1), s.spread(corev1.LabelHostname))
 	s.Says("train", rqv1.RunRunning, "bound 5 GPUs")
 	s.standsBy("train", 1)
+}
+
+// spreadCountsSpares has ranks be spread by a rule that counts the spares as well, which come when all ranks have.
+func spreadCountsSpares(s *Teller) {
+	s.Nodes("d", 2)
+	s.Nodes("e", 2)
+	s.Fund("a", Envelope("all", 64))
+	s.Submit("train", 24, s.By("a"), InPods(8), Spares(8), s.spread(domainKey), func(r *rqv1.Run) {
+		for i := range r.Spec.Template.Spec.TopologySpreadConstraints {
+			by := metav1.LabelSelector{MatchLabels: map[string]string{rqv1.LabelRun: "train"}}
+			r.Spec.Template.Spec.TopologySpreadConstraints[i].LabelSelector = &by
+		}
+	})
+	s.Says("train", rqv1.RunRunning, "bound 24 GPUs")
+	s.standsBy("train", 8)
+	s.inDomains("train", Places{"d": 16, "e": 16})
 }
 
 // spreadSpareCuts does so where others make room.
