@@ -208,8 +208,8 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	}
 }
 
-// shun has what nodes have said of a decision to cut count for a time, the longer the more often they did; sooner not any
-// more where they said it for where others are.
+// shun has what nodes have said of a decision to cut count for a time, the longer the more often they did; sooner not
+// any more where they said it for where others are.
 func (c *checking) shun(now time.Time) {
 	c.until = now.Add(firstShun << min(c.tries, mostShuns))
 	c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))

@@ -19,8 +19,8 @@ type kindNodes struct {
 // and what they say of nodes.
 type says struct{ flavor, other, nodes string }
 
-// mostNodesKept bounds for how many kinds of pods it is kept which nodes they may use: so many nodes in all, whatever pods
-// say, and however often somebody makes others.
+// mostNodesKept bounds for how many kinds of pods it is kept which nodes they may use: so many nodes in all, whatever
+// pods say, and however often somebody makes others.
 const mostNodesKept = 1 << 17
 
 // usableTo returns the nodes of a flavor that pods like one may use which says so of nodes. It is worked out once, as
