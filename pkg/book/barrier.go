@@ -38,7 +38,7 @@ func (b *Book) tellNextInTurn(g *gang) {
 		b.mail.activate(next.pod)
 	}
 	for _, m := range g.spares.members {
-		if next == nil && m != nil && m.stage == assigned {
+		if next == nil && m != nil && m.stage == assigned && !m.standIn {
 			b.mail.activate(m.pod)
 		}
 	}

@@ -134,17 +134,17 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.deleteRun(run)
 }
 
-// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is
-// called. It reports false, and does nothing, where one has a place, or some are kept or made for them: whoever wants
-// the Run to go has not seen that yet.
-func (b *Book) Withdraw(run types.UID) bool {
+// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is called.
+// It reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. So it is
+// where others make room for the Run, unless it goes all the same.
+func (b *Book) Withdraw(run types.UID, anyway bool) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
 	g := b.roster.gangs[run]
 	if g == nil || g.run == nil {
 		return true
 	}
-	if g.started() || g.activates() || g.keepsRoom() || len(g.room.held) > 0 {
+	if g.started() || !anyway && (g.activates() || len(g.room.held) > 0) {
 		return false
 	}
 	for m := range g.all() {
@@ -161,7 +161,7 @@ func (b *Book) Restore(run types.UID) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g := b.roster.gangs[run]
-	if g == nil || !g.withdrawn {
+	if g == nil || g.run == nil || !g.withdrawn {
 		return
 	}
 	g.withdrawn = false
@@ -185,11 +185,12 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 	b.seats.giveAsideFrom(g, 0)
 	b.kept.dropRoom(g)
 	b.kept.giveUpRoom(g)
+	b.waiting.passOn(g)
 	b.waiting.remove(g)
 	b.turns.withdraw(g)
 	b.turns.letOff(g)
 	b.turns.endTakes(g)
-	g.run, g.refusal, g.growth = nil, nil, growth{}
+	g.run, g.refusal, g.growth, g.withdrawn = nil, nil, growth{}, false
 	b.waiting.note(g)
 	b.roster.classes.note(g)
 	b.waiting.changes(run.Spec.Resources.GPUType) // what its pods hold is on its way out

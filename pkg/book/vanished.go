@@ -1,7 +1,6 @@
 package book
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -131,7 +130,10 @@ func (x *starter) planRanks(g *gang, pod *corev1.Pod, now time.Time) *plan.Refus
 		}
 		return x.planAll(g, pod, now)
 	})
-	return cmp.Or(refusal, g.notYet(outlivedTwice))
+	if refusal != nil && (refusal.Passes() || g.narrower > 0) {
+		return refusal
+	}
+	return g.notYet(outlivedTwice) // others are not ended for some of its ranks, and it waits before it ends
 }
 
 // hasSpareFor reports whether a spare stands by for a rank, and for no other yet.

@@ -43,6 +43,32 @@ func TestARankThatVanishesTwiceHoldsNoOtherUp(t *testing.T) {
 	}
 }
 
+// While a rank waits that vanished twice, another one that is lost and has no room has the Run wait, not end.
+func TestARankThatVanishesTwiceEndsNobody(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 3)
+		s.setBudget("a", "org:a", 96)
+		s.submitWithSpares("run0", "org:a", 1, 2, 8, 0, ungrouped)
+		s.rounds(3)
+		s.running("run0", "although there is room")
+		for range 2 {
+			s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+			s.work()
+			s.during(time.Second)
+			s.work()
+		}
+		s.Lose(s.on("run0-1"))
+		s.rounds(8)
+		s.running("run0", "although containers of its ranks may end within their time")
+		s.Now = s.Now.Add(2 * time.Minute)
+		s.Book.Advance(s.Now)
+		s.rounds(8)
+		if on := []string{s.on("run0-0"), s.on("run0-1")}; on[0] == "" || on[1] == "" {
+			s.t.Fatalf("its ranks are on %q: %s\n%s", on, s.Runs["run0"].Status.Message, s.story())
+		}
+	})
+}
+
 // A rank whose pod vanished on a node that is out of service waits until the containers have ended, and then for the
 // node, whoever begins meanwhile: nobody ends before.
 func TestARankThatVanishesOnACordonedNodeWaits(t *testing.T) {

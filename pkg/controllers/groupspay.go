@@ -34,7 +34,7 @@ func (g *groups) mayJoin(ctx context.Context, key group.Key, run *rqv1.Run, wait
 			return nil, err
 		}
 		if refused != "" {
-			if goes, err := g.withdraw(ctx, run); goes {
+			if goes, err := g.withdraw(ctx, run, true); goes {
 				return nil, err
 			}
 			payers = g.payersOf(key, run, members) // it begins, with what was read

@@ -47,7 +47,9 @@ func newReconciler(o *Options, w *watches, lost func(budgets []string)) *reconci
 		lanes:   newLanes(),
 		retries: workqueue.NewTypedDelayingQueue[types.NamespacedName](),
 	}
-	w.unseen = &unseen{clock: o.Clock, later: r.retries.AddAfter}
+	w.unseen = &unseen{clock: o.Clock, later: func(run types.NamespacedName, after time.Duration) {
+		r.lanes.add(run, lane.Begin, after)
+	}}
 	r.groups = newGroups(o, w, r.changed)
 	r.ended = newExpiries(o.Args.FinishedRunTTL.Duration, o.doubt,
 		func(run types.NamespacedName) { r.changed(run, lane.Expire) })

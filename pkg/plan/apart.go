@@ -69,7 +69,8 @@ func (p *beside) search(units []*unit) bool {
 		}
 		p.back(before)
 		u.vain++
-		if u.vain >= vainDomains {
+		p.vain++
+		if u.vain >= vainDomains || p.vain >= p.mostVain {
 			break
 		}
 	}

@@ -18,6 +18,8 @@ type beside struct {
 	fork    *Fork
 	placed  []placed
 	demands []int // how many of these are on nodes of each class of payers
+	// vain is how many domains have been tried in vain, of mostVain in all.
+	vain, mostVain int
 	// roomy are the nodes by name where single pods of a kind are tried, and looks how many have been looked at.
 	roomy map[*Kind][]string
 	looks int
@@ -29,7 +31,7 @@ type placed struct {
 	topology.Slot
 }
 
-// vainDomains is how many domains are tried in vain for one unit at most, and mostLooks how many nodes are looked at
+// vainDomains is how many domains are tried in vain for one unit at most, and for all together beside one for each, and mostLooks how many nodes are looked at
 // for single pods: it takes time while the book waits, and who decides whom to cut asks many times.
 const (
 	vainDomains = 16
@@ -76,7 +78,9 @@ func (p *beside) first() bool { return p.put(p.kinds, "") }
 // apart has kinds leave one another their domains and their nodes.
 func (p *beside) apart() bool {
 	if p.demand.Confined || p.demand.OneDomain {
-		return p.search(p.units())
+		units := p.units()
+		p.vain, p.mostVain = 0, vainDomains+len(units)
+		return p.search(units)
 	}
 	return p.share(p.kinds, "")
 }
