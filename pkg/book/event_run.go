@@ -134,9 +134,9 @@ func (b *Book) DeleteRun(run *rqv1.Run) {
 	b.deleteRun(run)
 }
 
-// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is called.
-// It reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet. So it is
-// where others make room for the Run, unless it goes all the same.
+// Withdraw has none of the pods of a Run that is about to be deleted get a place until it is gone, or Restore is
+// called. It reports false, and does nothing, where one has a place: whoever wants the Run to go has not seen that yet.
+// So it is where others make room for the Run, unless it goes all the same.
 func (b *Book) Withdraw(run types.UID, anyway bool) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

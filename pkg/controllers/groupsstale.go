@@ -65,8 +65,8 @@ func (g *groups) remake(ctx context.Context, run *rqv1.Run, v *view) (time.Durat
 }
 
 // withdraw deletes a Run that waits, and reports whether it does. It does not if any of the Run's pods has a place by
-// now, which the caches need not show yet: the pods would end. Nor does it where others make room for it, unless it is to
-// go anyway.
+// now, which the caches need not show yet: the pods would end. Nor does it where others make room for it, unless it is
+// to go anyway.
 func (g *groups) withdraw(ctx context.Context, run *rqv1.Run, anyway bool) (goes bool, err error) {
 	if !g.book.Withdraw(run.UID, anyway) {
 		return false, nil

@@ -31,8 +31,9 @@ type placed struct {
 	topology.Slot
 }
 
-// vainDomains is how many domains are tried in vain for one unit at most, and for all together beside one for each, and mostLooks how many nodes are looked at
-// for single pods: it takes time while the book waits, and who decides whom to cut asks many times.
+// vainDomains is how many domains are tried in vain for one unit at most, and for all together beside one for each, and
+// mostLooks how many nodes are looked at for single pods: it takes time while the book waits, and who decides whom to
+// cut asks many times.
 const (
 	vainDomains = 16
 	mostLooks   = 10000
