@@ -194,6 +194,18 @@ func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []
 	return nodes
 }
 
+// ArrangeAnew finds out where the pods of a check would be spread that nodes have turned down for where the others are,
+// if they are to be: those of a start with others cut for it where it cannot be without.
+func (c *Check) ArrangeAnew(turned []Turning, arrange func(cleared bool) []string) {
+	if c.Spots == nil || !slices.ContainsFunc(turned, func(t Turning) bool { return t.Skewed }) {
+		return
+	}
+	c.Spread = arrange(c.Cuts)
+	if c.Spread == nil && !c.Cuts {
+		c.Cleared = arrange(true)
+	}
+}
+
 // differs reports whether pods may be arranged otherwise in some manner than evenly.
 func (c *Check) differs(manner Manner, cleared bool) bool {
 	switch manner {

@@ -33,12 +33,14 @@ func (b *Book) Reserve(pod types.UID, node string) error {
 
 // tellNextInTurn has the next rank of a gang that is spread come to its node, and its spares once all have.
 func (b *Book) tellNextInTurn(g *gang) {
-	next := g.nextInTurn()
-	if next != nil && !next.standIn {
-		b.mail.activate(next.pod)
+	if next := g.nextInTurn(); next != nil {
+		if !next.standIn {
+			b.mail.activate(next.pod)
+		}
+		return
 	}
 	for _, m := range g.spares.members {
-		if next == nil && m != nil && m.stage == assigned && !m.standIn {
+		if m != nil && m.stage == assigned && !m.standIn {
 			b.mail.activate(m.pod)
 		}
 	}

@@ -1,7 +1,6 @@
 package book
 
 import (
-	"maps"
 	"slices"
 	"time"
 
@@ -106,14 +105,17 @@ func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
 // outlivedAgain returns the ranks that have no place, and of which several pods have vanished whose containers may run:
 // such a rank goes nowhere else meanwhile, so that nobody has a Run hold more and more by deleting its pods.
 func (s *seating) outlivedAgain(g *gang) map[int]bool {
-	of, again := map[int]int{}, map[int]bool{}
+	once, again := map[int]bool{}, map[int]bool{}
 	for _, l := range s.ofRun[g.run.UID] {
-		if m := g.rankAt(l.part.Index); l.outlived && !l.part.Spare && m != nil && m.stage == unplaced {
-			of[l.part.Index]++
-			again[l.part.Index] = true
+		index := l.part.Index
+		if m := g.rankAt(index); !l.outlived || l.part.Spare || m == nil || m.stage != unplaced {
+			continue
 		}
+		if once[index] {
+			again[index] = true
+		}
+		once[index] = true
 	}
-	maps.DeleteFunc(again, func(index int, _ bool) bool { return of[index] < 2 })
 	return again
 }
 

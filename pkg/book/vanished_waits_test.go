@@ -7,6 +7,16 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
+// vanishesTwice has a rank's pod be deleted by force, and the next one too.
+func (s *storm) vanishesTwice(pod string) {
+	for range 2 {
+		s.Vanish(s.withGrace(s.pod(pod), 60).UID)
+		s.work()
+		s.during(time.Second)
+		s.work()
+	}
+}
+
 // What vanishes twice of one rank keeps no other from going elsewhere, or from its spare.
 func TestARankThatVanishesTwiceHoldsNoOtherUp(t *testing.T) {
 	for name, spares := range map[string]int32{"with room": 0, "with a spare": 8} {
@@ -17,12 +27,7 @@ func TestARankThatVanishesTwiceHoldsNoOtherUp(t *testing.T) {
 				s.submitWithSpares("run0", "org:a", 1, 2, 8, 0, patient(60), sparing(spares), ungrouped)
 				s.rounds(3)
 				s.running("run0", "although there is room")
-				for range 2 {
-					s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
-					s.work()
-					s.during(time.Second)
-					s.work()
-				}
+				s.vanishesTwice("run0-0")
 				lost := s.on("run0-1")
 				if at := s.on("run0-0"); at != "" || lost == "" {
 					s.t.Fatalf("its ranks are on %q and %q\n%s", at, lost, s.story())
@@ -51,12 +56,7 @@ func TestARankThatVanishesTwiceEndsNobody(t *testing.T) {
 		s.submitWithSpares("run0", "org:a", 1, 2, 8, 0, ungrouped)
 		s.rounds(3)
 		s.running("run0", "although there is room")
-		for range 2 {
-			s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
-			s.work()
-			s.during(time.Second)
-			s.work()
-		}
+		s.vanishesTwice("run0-0")
 		s.Lose(s.on("run0-1"))
 		s.rounds(8)
 		s.running("run0", "although containers of its ranks may end within their time")

@@ -328,7 +328,11 @@ func (t *timeline) cuttingIn(p *Promise, slice Slice, attempt *plan.Attempt, ten
 			}
 		}
 		p.Slice = slice
-		p.Remedies = resolver.Remedies(slice.Deficit, candidates, tenants(t.around(slice), p.At))
+		near := candidates
+		if around := t.around(slice); len(around) > len(slice.Domains) {
+			near = tenants(around, p.At)
+		}
+		p.Remedies = resolver.Remedies(slice.Deficit, candidates, near)
 		t.settle(p, slice.Domains, freed, assignments)
 		return true
 	}

@@ -180,18 +180,10 @@ func (t *timeline) sliceOf(domains map[string]bool, attempt *plan.Attempt) Slice
 
 // around returns the fabric domains of the narrowest domain that contains a slice.
 func (t *timeline) around(slice Slice) map[string]bool {
-	out := map[string]bool{}
-	for _, room := range t.s.Fleet.RoomOf(t.ask.Demand.Flavor) {
-		outside := false
-		for i, level := range t.s.Fleet.Levels() {
-			value, one := slice.Labels[level]
-			outside = outside || one && value != room.Values[i]
-		}
-		if !outside {
-			out[room.Key] = true
-		}
-	}
-	return out
+	return domainsWhere(t.s.Fleet, t.ask.Demand.Flavor, func(level, value string) bool {
+		is, one := slice.Labels[level]
+		return !one || value == is
+	})
 }
 
 // Domains returns the keys of the fabric domains that a scope names, as a Slice writes it.
@@ -201,11 +193,16 @@ func Domains(fleet *topology.Fleet, flavor, scope string) map[string]bool {
 		level, values, _ := strings.Cut(part, "=")
 		named[level] = strings.Split(values, "|")
 	}
+	return domainsWhere(fleet, flavor, func(level, value string) bool { return slices.Contains(named[level], value) })
+}
+
+// domainsWhere returns the keys of the fabric domains whose values of all levels are such.
+func domainsWhere(fleet *topology.Fleet, flavor string, is func(level, value string) bool) map[string]bool {
 	out := map[string]bool{}
 	for _, room := range fleet.RoomOf(flavor) {
 		outside := false
 		for i, value := range room.Values {
-			outside = outside || !slices.Contains(named[fleet.Levels()[i]], value)
+			outside = outside || !is(fleet.Levels()[i], value)
 		}
 		if !outside {
 			out[room.Key] = true

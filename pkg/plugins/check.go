@@ -109,11 +109,8 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 	if round == 1 && a.sure && len(v.turned) > 0 && v.oneKind(check.Places[0].Pod) {
 		v.lookAround(ctx, check)
 	}
-	if a.sure && check.Spots != nil && slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed }) {
-		check.Spread = v.arrange(ctx, check, check.Cuts)
-		if check.Spread == nil && !check.Cuts {
-			check.Cleared = v.arrange(ctx, check, true)
-		}
+	if a.sure {
+		check.ArrangeAnew(v.turned, func(cleared bool) []string { return v.arrange(ctx, check, cleared) })
 	}
 	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
 	return a

@@ -4,11 +4,12 @@ import "fmt"
 
 // Remedies are sentences that say, in the order of R19, what each kind of cut can give of a deficit, in GPUs. A kind
 // that has nothing to give, or that is not reached, is left out. Of spares all around are named, since groups may yet
-// come to lie elsewhere there; what is left for the kinds after them goes by those of the candidates.
+// come to lie elsewhere there; what is left for the kinds after them goes by those of the candidates, which are
+// among all around.
 func Remedies(deficit int, candidates, around []Candidate) []string {
-	var loans, spares, steps, tickets, elsewhere int
+	var loans, spares, steps, tickets, all int
 	for i := range around {
-		elsewhere += around[i].spareGPUs()
+		all += around[i].spareGPUs()
 	}
 	for _, t := range candidates {
 		spares += t.spareGPUs()
@@ -29,7 +30,7 @@ func Remedies(deficit int, candidates, around []Candidate) []string {
 		told, gpus int
 	}{
 		{"Take back GPUs that Runs hold beyond their totalGPUs", loans, loans},
-		{"Drop spares in scope", max(spares, elsewhere), spares},
+		{"Drop spares in scope", all, spares},
 		{"Shrink elastic runs by step size", steps, steps},
 		{"Run fair lottery if deficit remains", tickets, tickets},
 	} {

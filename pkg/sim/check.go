@@ -37,7 +37,7 @@ func (c *Cluster) Place(b *book.Book, uid types.UID) (node string, refusal *plan
 			return node, refusal, false
 		}
 		turned, sure := c.judge(check)
-		c.spreadIfSkewed(check, turned)
+		check.ArrangeAnew(turned, func(cleared bool) []string { return c.arrange(check, cleared) })
 		c.meanwhile()
 		accepted = sure && len(turned) == 0
 		b.Conclude(check, turned, !sure, c.Now)
@@ -58,7 +58,7 @@ func (c *Cluster) forecast(uid types.UID) {
 			return
 		}
 		turned, sure := c.judge(check)
-		c.spreadIfSkewed(check, turned)
+		check.ArrangeAnew(turned, func(cleared bool) []string { return c.arrange(check, cleared) })
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
 		check.Unsure = !sure

@@ -74,18 +74,7 @@ func (c *Cluster) valueOn(node, key string) string {
 	return ""
 }
 
-// spreadIfSkewed finds other nodes for the pods of a check that nodes have turned down for where the others are, if
-// there are any.
-func (c *Cluster) spreadIfSkewed(check *book.Check, turned []book.Turning) {
-	if check.Spots == nil || !slices.ContainsFunc(turned, func(t book.Turning) bool { return t.Skewed }) {
-		return
-	}
-	check.Spread = c.arrange(check, check.Cuts)
-	if check.Spread == nil && !check.Cuts {
-		check.Cleared = c.arrange(check, true)
-	}
-}
-
+// arrange finds other nodes for the pods of a check that are to be spread; nil where there are none.
 func (c *Cluster) arrange(check *book.Check, clear bool) []string {
 	for _, manner := range book.Manners {
 		if nodes := c.arrangeBy(check, manner, clear); nodes != nil {
