@@ -34,6 +34,8 @@ refuse 'assignments in the head of an if that tests something else' < <(
     xargs grep -nE '^\s*(\} else )?if [A-Za-z_.]+(\[[^]]*\])?((, [A-Za-z_.]+)* [-+*/]?= |\+\+;|--;)' | grep -v '; err != nil'
 )
 
+GO=$go hack/ratchet.sh || failed=1
+
 # A pure package has no clients, clocks or randomness of its own.
 pure='^[^ ]*/pkg/(apis|audit|book|brake|budget|cli/kueue|cli/sbatch|config|dump|ending|forecast|group|lane|lifecycle|monitoring|news|nodeloss|outage|picture|plan|published|queueorder|rank|reconcile|resolver|restart|risk|sim|suspicion|topology)[/:]'
 impure=' (k8s\.io/client-go|sigs\.k8s\.io/controller-runtime|math/rand|crypto/rand|k8s\.io/utils/clock)'

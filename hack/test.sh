@@ -55,7 +55,7 @@ if [[ -n ${PKG:-} ]]; then
   exit
 fi
 step 'unit and property tests, simulated stories'
-unit ./cmd/... ./pkg/... ./test/story/... -- "$@"
+unit ./cmd/... ./pkg/... ./hack/... ./test/story/... -- "$@"
 "$go" test -race "$@" ./pkg/book -run '^TestManyAskAtOnce$'
 step 'a thousand histories of each kind'
 "$go" test -timeout=10m "$@" ./pkg/book -run '^(TestStorms|TestRandomHistories|TestRandomBreaths)$' -rapid.checks=1000 -rapid.seed=2
