@@ -155,12 +155,12 @@ var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 // Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned:
 // beside those who may be cut for them, or where these are once they are cleared. Put tells what the rules say of a pod
 // beside those that they have accepted. It returns nil where they accept none for some pod, and where the manner comes
-// to the same as Evenly.
+// to the same as Evenly; where it cannot be found out the check is unsure.
 func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []string {
 	if !c.differs(manner, cleared) {
 		return nil
 	}
-	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
+	a := arrangement{check: c, evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
 		ranks: map[string]int{}, divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
 		a.nodes = append(a.nodes, &seatable{Spot: spot, name: name})
@@ -204,6 +204,7 @@ func (c *Check) ArrangeAnew(turned []Turning, arrange func(cleared bool) []strin
 	if c.Spread == nil && !c.Cuts {
 		c.Cleared = arrange(true)
 	}
+	c.Unsure = c.Unsure && c.Spread == nil
 }
 
 // differs reports whether pods may be arranged otherwise in some manner than evenly.
@@ -228,6 +229,7 @@ const mostTried = 4
 
 // arrangement is where pods have been put so far.
 type arrangement struct {
+	check     *Check
 	evenly    bool
 	asked     int // how often about a pod on a node, of mostTried for each pod where it need not be evenly
 	most      int
@@ -339,6 +341,7 @@ func (a *arrangement) nodeOf(p Place, nth int, domain string, of func(*seatable)
 			case Accepted:
 				return node
 			case Unknown:
+				a.check.Unsure = true
 				return nil
 			case Skewed:
 				break nodes // of all nodes of the part alike

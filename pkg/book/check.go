@@ -146,8 +146,11 @@ func (p *placement) stand(places []Place) bool {
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
 	lays := c.lay(asked)
-	few := g.isOfFewKinds()
+	few, postponed := g.isOfFewKinds(), asked.Unsure && c.postpone(now)
 	for _, t := range c.learn(asked, turned) {
+		if t.Skewed && postponed {
+			continue
+		}
 		t.Most = x.mostBut(g, t)
 		if few && x.seats.roster.turnsItsKind(asked, turned, t) {
 			t.Most = -1
@@ -211,24 +214,26 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		if t.Skewed {
 			c.skew(&t)
 		}
-		if t.Skewed && lays {
+		switch {
+		case t.Skewed && lays:
 			c.laid.instead = append(c.laid.instead, t)
-			continue
+		case asked.Unsure:
+			c.cuts.mention(t)
+		default:
+			c.cuts.heed(t, v.roster.members[t.Pod], few)
 		}
-		c.cuts.heed(t, v.roster.members[t.Pod], few)
 	}
+	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	switch {
+	case asked.Unsure:
+		c.doubt(now)
 	case len(turned) == 0 && !last || c.until.After(now):
-	case asked.Unsure && c.vague < mostVague:
-		c.until = now.Add(firstRetry << c.vague)
-		c.vague++
 	default:
 		c.shun(now)
 	}
 	if !asked.Unsure {
 		c.vague = 0
 	}
-	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	v.waiting.refuse(g, c.refusal)
 	v.waiting.regard(g, turned)
 }

@@ -33,7 +33,8 @@ type Check struct {
 	// was no time.
 	Made            bool
 	Accepted, Tries int
-	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
+	// Unsure says of what is concluded that it could not be found out, or not where the pods would be spread: what nodes
+	// have said is no fact about them.
 	Unsure bool
 	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
 	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others
@@ -97,9 +98,9 @@ type checking struct {
 	passed []Place
 	hasty  int
 	// vague is how often in a row it could not be found out what the rules say, and unasked until when they are not asked
-	// about another start.
-	vague   int
-	unasked time.Time
+	// about another start. Nor is one made until resumes, of whose pods it is not known where they could be spread.
+	vague            int
+	unasked, resumes time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
@@ -208,6 +209,25 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	}
 }
 
+// doubt has nobody be cut for the gang for a time, the longer the more often in a row it could not be found out what
+// rules say, and as long as nodes may change.
+func (c *checking) doubt(now time.Time) {
+	c.until, c.rests = now.Add(firstRetry<<min(c.vague, mostRetries)), true
+	c.vague++
+	c.hasty++
+}
+
+// postpone has a start wait a few seconds of whose pods there was no time to find out where they could be spread, and
+// reports whether it is to: there is more time the next time, until there is the most.
+func (c *checking) postpone(now time.Time) bool {
+	if c.hasty >= mostHasty {
+		return false
+	}
+	c.resumes = now.Add(firstRetry)
+	c.hasty++
+	return true
+}
+
 // shun has what nodes have said of a decision to cut count for a time, the longer the more often they did; sooner not
 // any more where they said it for where others are.
 func (c *checking) shun(now time.Time) {
@@ -260,13 +280,12 @@ const (
 	mostRetries = 6
 )
 
+// mostHasty is how often a start is put off for want of time: whoever asks takes no longer after that.
+const mostHasty = 3
+
 // firstShun is how long nodes that turned a decision down are left alone for the first time; each time after is twice
 // as long, mostShuns times.
 const (
 	firstShun = time.Minute
 	mostShuns = 5
 )
-
-// mostVague is how often a decision of which nothing could be found out rests for twice as long, at firstRetry first:
-// the scheduler may have a node a moment later than the book has it.
-const mostVague = 3

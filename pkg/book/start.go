@@ -178,6 +178,8 @@ func (x *starter) heldUp(g *gang, now time.Time) *plan.Refusal {
 	switch {
 	case g.rests(now):
 		return g.restsInVain()
+	case now.Before(g.check.resumes):
+		return g.notYet("finding out where its pods can be spread takes longer; it is tried again within seconds")
 	case x.standsBack(g, now):
 		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
 	}

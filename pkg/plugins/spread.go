@@ -52,6 +52,7 @@ func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leavin
 	restore, ok := anew.without(ctx, leaving)
 	defer restore()
 	if !ok {
+		check.Unsure = true
 		return nil
 	}
 	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {

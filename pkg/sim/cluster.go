@@ -98,8 +98,8 @@ type Cluster struct {
 	// Refuses reports whether another plugin refuses a pod that has its node, as nobody could ask before. It is nil for no
 	// such plugin.
 	Refuses func(pod *corev1.Pod, node string, at Point) bool
-	// Hurried has there be time to ask about one more place a cycle.
-	Hurried bool
+	// Hurried has there be time to ask about one more place a cycle, and Unlaid none to find out where pods could be spread.
+	Hurried, Unlaid bool
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Groups makes the Runs that stand for pods which no Run made; nil for nobody, where Make has pods be made for Runs.

@@ -89,6 +89,8 @@ func (c *Cluster) arrangeBy(check *book.Check, manner book.Manner, clear bool) [
 	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
+		case c.Unlaid:
+			return book.Unknown
 		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
 			return book.Refused
 		case skewed:
