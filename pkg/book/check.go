@@ -24,7 +24,8 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 	if g == nil || !g.check.pending {
 		return nil
 	}
-	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil, asked: g.check.asked}
+	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil,
+		epoch: b.waiting.epoch, asked: g.check.asked}
 	c.Seats = g.asksForSeats()
 	if c.Seats {
 		b.places.seatsToAsk(g, c)
@@ -227,7 +228,9 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	switch {
 	case asked.Unsure:
 		c.doubt(now)
-	case len(turned) == 0 && !last || c.until.After(now):
+	case len(turned) == 0 && !last:
+	case c.until.After(now):
+		c.sooner(turned, now)
 	default:
 		c.shun(now)
 	}

@@ -49,6 +49,10 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.nodes.setInFleet(node)
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
+	if alters(old, node) {
+		b.waiting.alter(former)
+		b.waiting.alter(flavor)
+	}
 	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew || told {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
@@ -67,6 +71,7 @@ func (b *Book) RemoveNode(name string) {
 	b.fleet.RemoveNode(name)
 	b.recount(flavor)
 	b.waiting.wakeNodes(flavor) // what those who wait for its flavor are told may be so no more
+	b.waiting.alter(flavor)
 	b.places.reconcileOn(map[string]bool{name: true})
 }
 

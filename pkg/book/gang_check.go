@@ -43,6 +43,8 @@ type Check struct {
 	Spread, Cleared []string
 	// ranks are those of Places.
 	ranks []rank.Part
+	// epoch is that of the nodes as they are.
+	epoch int64
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -74,9 +76,9 @@ type checking struct {
 	until time.Time
 	seen  int64
 	tries int
-	// moved says that pods have left nodes since some turned the gang down for where others are: that counts from soonest
-	// on.
-	moved   bool
+	// moved are the nodes that turned the gang down for where others are, since when pods have left nodes: that counts
+	// from soonest on.
+	moved   map[string]bool
 	soonest time.Time
 	// laid is where pods that are to be spread are to be for the next plan; nil where the rules have not been asked. A
 	// start that no plan has lie so is in vain then, until something has changed, and so is a decision.
@@ -188,25 +190,50 @@ func (c *checking) without(excluded func(node string) bool) func(node string) bo
 
 // forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed. After
 // the last of several attempts it is time alone that counts: nodes may change all the time. Where they did for where
-// others are that is sooner, once any of these have moved.
+// others are that is sooner, once any of these have moved. What has been laid out is of the nodes as they were.
 func (v *waitlist) forgive(g *gang, now time.Time) {
 	c := &g.check
-	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
-	if moved := c.moved || len(c.skewed) > 0 && v.leftSince(g); moved && c.soonest.Before(c.until) {
-		c.until = c.soonest
+	if len(c.skewed) > 0 && v.leftSince(g) {
+		c.move()
 	}
-	c.moved = false
-	if c.until.IsZero() || !changed && now.Before(c.until) {
+	changed, over := c.seen != v.nodes[g.full.Flavor] && !c.rests, !now.Before(c.until)
+	moved := len(c.moved) > 0 && !now.Before(c.soonest)
+	switch {
+	case c.until.IsZero():
+		c.moved = nil
+		return
+	case changed, over:
+		c.cuts, c.reaches, c.rests, c.until, c.moved = turnings{}, nil, false, time.Time{}, nil
+	case moved:
+		c.cuts.forget(func(node string) bool { return c.moved[node] })
+		c.rests, c.moved = false, nil
+	default:
 		return
 	}
-	c.cuts, c.reaches, c.rests, c.until = turnings{}, nil, false, time.Time{}
 	clear(c.inVain)
-	if c.laidFor(true) != nil && !g.activates() {
-		c.laid = nil // it is of the nodes as they were
+	l := c.laidFor(true)
+	if l == nil || g.activates() {
+		return
 	}
-	if changed {
-		c.tries = 0
+	if over || moved || v.altered[g.full.Flavor] > l.at && c.tries < mostShuns {
+		c.laid = nil
 	}
+}
+
+// move notes that pods have left nodes since some turned the gang down for where others are.
+func (c *checking) move() {
+	if c.moved == nil {
+		c.moved = map[string]bool{}
+	}
+	maps.Copy(c.moved, c.skewed)
+}
+
+// rest returns how long what nodes have said of a decision to cut counts.
+func (c *checking) rest(now time.Time) time.Duration {
+	if len(c.moved) > 0 && c.soonest.Before(c.until) {
+		return c.soonest.Sub(now)
+	}
+	return c.until.Sub(now)
 }
 
 // doubt has nobody be cut for the gang for a time, the longer the more often in a row it could not be found out what
@@ -234,6 +261,15 @@ func (c *checking) shun(now time.Time) {
 	c.until = now.Add(firstShun << min(c.tries, mostShuns))
 	c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
 	c.tries++
+}
+
+// sooner has nodes that turn a decision down once more for where the others are be asked about it again later than the
+// last time.
+func (c *checking) sooner(turned []Turning, now time.Time) {
+	if !now.Before(c.soonest) && slices.ContainsFunc(turned, func(t Turning) bool { return t.Skewed }) {
+		c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
+		c.tries++
+	}
 }
 
 // shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.

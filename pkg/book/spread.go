@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -50,6 +51,8 @@ func (g *gang) awaitsTurn(m *member) bool {
 
 // layout is where the rules by which pods are spread would have those of a gang be.
 type layout struct {
+	// at is the epoch of the nodes that were looked at.
+	at int64
 	// cuts says that it is for a decision to cut, and exact that the pods are to be on these very nodes.
 	cuts, exact bool
 	// early says that a start was asked about, which others have to be cut for.
@@ -92,7 +95,7 @@ func (c *checking) lay(asked *Check) bool {
 
 // layOut returns the layout that has the pods of a check on these very nodes.
 func layOut(asked *Check, nodes []string) *layout {
-	l := &layout{cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
+	l := &layout{at: asked.epoch, cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
 	for node := range asked.Spots {
 		l.most[node] = 0
 	}
@@ -198,18 +201,38 @@ func (g *gang) unlay(cuts bool, now time.Time) bool {
 	return true
 }
 
-// forgetLayout has a gang be laid out anew, but for a decision that is under way.
-func (c *checking) forgetLayout() {
+// forgetLayout has a gang be laid out anew where that was in vain, or altogether but for a decision that is under way.
+func (c *checking) forgetLayout(all bool) {
 	clear(c.inVain)
-	if c.laid != nil && c.laid.early {
+	if all && c.laid != nil && c.laid.early {
 		c.laid = nil
 	}
 }
 
-// forget has what some nodes have said of a gang not count any more.
-func (g *gang) forget(of func(node string) bool) {
-	maps.DeleteFunc(g.upTo, func(node string, _ int) bool { return of(node) })
-	g.readmit(func(node, _ string) bool { return of(node) })
+// forget has what some nodes have said not count any more.
+func (s *turnings) forget(of func(node string) bool) {
+	maps.DeleteFunc(s.upTo, func(node string, _ int) bool { return of(node) })
+	maps.DeleteFunc(s.why, func(node, _ string) bool { return of(node) })
+	s.readmit(func(node, _ string) bool { return of(node) })
+}
+
+// alters reports whether a node has become another for rules that look at several nodes.
+func alters(old, node *corev1.Node) bool {
+	return old == nil || old.UID != node.UID || !maps.Equal(old.Labels, node.Labels) ||
+		!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) ||
+		!slices.Equal(lastingTaints(old), lastingTaints(node))
+}
+
+// lastingTaints names the taints of a node that those who serve it have given it: those that come and go with its state
+// are none.
+func lastingTaints(node *corev1.Node) (out []string) {
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			out = append(out, t.ToString())
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // skew notes that a node turned a gang down for where the others are: a node that takes none is not left alone for it.
