@@ -41,8 +41,11 @@ type Check struct {
 	// have been cut for it, if it cannot without that: whoever asks arranges that.
 	Spots           map[string]Spot
 	Spread, Cleared []string
-	// ranks are those of Places.
-	ranks []rank.Part
+	// ranks are those of Places, and scopes which of these must lie in one domain together; nil where none must. domains
+	// has those that others of theirs are in.
+	ranks   []rank.Part
+	scopes  []int
+	domains map[int]string
 	// epoch is that of the nodes as they are.
 	epoch int64
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.

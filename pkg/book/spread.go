@@ -23,16 +23,16 @@ func SpreadKeys(pod *corev1.Pod) (keys []string) {
 	return keys
 }
 
-// nextInTurn returns the first rank of a start that is still to come to its node and must be spread over nodes: the
-// rules look at each beside those that have come, so that they come in order. Those that are made only once others run
-// are not waited for.
+// nextInTurn returns the first of the ranks that are placed together which is still to come to its node and must be
+// spread over nodes: the rules look at each beside those that have come, so that they come in order. Those that are made
+// only once others run are not waited for.
 func (g *gang) nextInTurn() *member {
-	if g.started() || g.committed {
+	if g.committed {
 		return nil
 	}
 	late := g.run != nil && g.run.Spec.TheirsComeLate()
 	for _, m := range g.active.members {
-		if m != nil && m.stage == assigned && len(SpreadKeys(m.pod)) > 0 && !(late && m.standIn) {
+		if m != nil && m.stage == assigned && !m.extra() && len(SpreadKeys(m.pod)) > 0 && !(late && m.standIn) {
 			return m
 		}
 	}
@@ -42,7 +42,7 @@ func (g *gang) nextInTurn() *member {
 // awaitsTurn reports whether another rank of a member's gang must come to its node before it may. Spares come last: the
 // rule by which ranks are spread may count them.
 func (g *gang) awaitsTurn(m *member) bool {
-	if m.stage != assigned || !m.part.Spare && len(SpreadKeys(m.pod)) == 0 {
+	if m.stage != assigned || m.extra() || !m.part.Spare && len(SpreadKeys(m.pod)) == 0 {
 		return false
 	}
 	next := g.nextInTurn()
@@ -68,7 +68,7 @@ type layout struct {
 	instead []Turning
 }
 
-// lay has the next plan of a start, or decision to cut, put the pods where other rules would have them spread, rather
+// lay has the next plan of a start, or of ranks that come later, or decision to cut, put the pods where other rules would have them spread, rather
 // than go by what nodes have said of where the others are: a start once, and a decision on such parts of the nodes
 // first, so that it is drawn among all who are there, and then on these very nodes. It reports whether it has.
 func (c *checking) lay(asked *Check) bool {
