@@ -52,8 +52,8 @@ const (
 	isHeld
 )
 
-// spotsOf returns the nodes over which a start, ranks that come later or a decision to cut may spread its pods, by name;
-// nil where none of them is to be spread.
+// spotsOf returns the nodes over which a start, ranks that come later or a decision to cut may spread its pods, by
+// name; nil where none of them is to be spread.
 func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 	spreads := slices.ContainsFunc(c.Places, func(p Place) bool { return len(SpreadKeys(p.Pod)) > 0 })
 	if !spreads {
@@ -264,8 +264,8 @@ type seatable struct {
 	pods int
 }
 
-// nodeFor returns the node on which a pod is put, which is the nth, in some domains; nil where there is none. A spare has
-// rather one without ranks (R12).
+// nodeFor returns the node on which a pod is put, which is the nth, in some domains; nil where there is none. A spare
+// has rather one without ranks (R12).
 func (a *arrangement) nodeFor(p Place, nth int, in func(domain string) bool, put func(Place) Verdict) *seatable {
 	if !isSpare(p.Pod) {
 		return a.nodeOf(p, 2*nth, in, func(*seatable) bool { return true }, put)

@@ -140,6 +140,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {
 		changes = append(changes, apart)
 	}
+	if w.Checks && rapid.IntRange(0, 2).Draw(t, "spread") == 0 {
+		changes = append(changes, spreadAny(t))
+	}
 	if w.Zone != nil && rapid.Bool().Draw(t, "shares a volume") {
 		changes = append(changes, sharing)
 	}
@@ -293,6 +296,7 @@ func TestRandomHistories(t *testing.T) {
 		w.divideAny(t, "b")
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
+		w.spreadTheirsAny(t)
 		w.forgetful(t)
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {
@@ -328,8 +332,12 @@ func TestRandomBreaths(t *testing.T) {
 		w.setBudget("b", "org:b", rapid.IntRange(16, 64).Draw(t, "budget of b"))
 		w.divideAny(t, "a")
 		w.divideAny(t, "b")
-		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4))
-		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
+		spread := func(*rqv1.RunSpec) {}
+		if w.asks(rapid.Bool().Draw(t, "rules are asked")); w.Checks && rapid.Bool().Draw(t, "spread") {
+			spread = spreadAny(t)
+		}
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4), spread)
+		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6), spread)
 		w.round()
 		w.round()
 		w.forgetful(t)

@@ -24,8 +24,8 @@ func SpreadKeys(pod *corev1.Pod) (keys []string) {
 }
 
 // nextInTurn returns the first of the ranks that are placed together which is still to come to its node and must be
-// spread over nodes: the rules look at each beside those that have come, so that they come in order. Those that are made
-// only once others run are not waited for.
+// spread over nodes: the rules look at each beside those that have come, so that they come in order. Those that are
+// made only once others run are not waited for.
 func (g *gang) nextInTurn() *member {
 	if g.committed {
 		return nil
@@ -68,9 +68,10 @@ type layout struct {
 	instead []Turning
 }
 
-// lay has the next plan of a start, or of ranks that come later, or decision to cut, put the pods where other rules would have them spread, rather
-// than go by what nodes have said of where the others are: a start once, and a decision on such parts of the nodes
-// first, so that it is drawn among all who are there, and then on these very nodes. It reports whether it has.
+// lay has the next plan of a start, or of ranks that come later, or decision to cut, put the pods where other rules
+// would have them spread, rather than go by what nodes have said of where the others are: a start once, and a decision
+// on such parts of the nodes first, so that it is drawn among all who are there, and then on these very nodes. It
+// reports whether it has.
 func (c *checking) lay(asked *Check) bool {
 	before := c.laidFor(asked.Cuts)
 	c.laid = nil
