@@ -64,6 +64,7 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		own[p.Node]++
 	}
 	avoid, barred := b.avoid(g, now), b.nodes.rejectedAll(g, c.Places[0].Pod)
+	left := b.leftBy(g, c)
 	upTo, without, room := g.upTo, barred, b.roomIn(g, c, own, now)
 	if c.Cuts {
 		upTo, without = g.mostSaid(), g.check.without(barred)
@@ -80,7 +81,7 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 			spot.Pods = min(spot.Pods, bound)
 			spot.Cleared = min(spot.Cleared, bound-spot.Pods)
 		}
-		if spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" || without != nil && without(name) {
+		if left[name] && own[name] == 0 || spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" || without != nil && without(name) {
 			continue
 		}
 		spot.Labels, spot.Avoid = b.nodes.byName[name].Labels, avoid(name)
@@ -160,7 +161,7 @@ var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 // Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned:
 // beside those who may be cut for them, or where these are once they are cleared. Put tells what the rules say of a pod
 // beside those that they have accepted. It returns nil where they accept none for some pod, and where the manner comes
-// to the same as Evenly; where it cannot be found out the check is unsure.
+// to the same as Evenly; where it cannot be found out the check is unlaid.
 func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []string {
 	if !c.differs(manner, cleared) {
 		return nil
@@ -177,9 +178,19 @@ func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []
 	}
 	a.domains = a.scoped()
 	nodes, tried := make([]string, len(c.Places)), 0
+	for i, p := range c.Places {
+		if !c.sits(i) {
+			continue
+		}
+		if put(p) != Accepted {
+			return nil
+		}
+		nodes[i] = p.Node
+		a.seat(p.Node)
+	}
 	for _, last := range []bool{false, true} {
 		for i, p := range c.Places {
-			if last != (manner == SpreadFirst && len(SpreadKeys(p.Pod)) == 0) {
+			if c.sits(i) || last != (manner == SpreadFirst && len(SpreadKeys(p.Pod)) == 0) {
 				continue
 			}
 			tried++
@@ -211,7 +222,7 @@ func (c *Check) ArrangeAnew(turned []Turning, arrange func(cleared bool) []strin
 	if c.Spread == nil && !c.Cuts && c.mayClear() {
 		c.Cleared = arrange(true)
 	}
-	c.Unsure = c.Unsure && c.Spread == nil
+	c.Unlaid = c.Unlaid && c.Spread == nil
 }
 
 // mayClear reports whether others may be cut for a start where it could be spread.
@@ -300,7 +311,7 @@ func (a *arrangement) nodeOf(p Place, nth int, in func(domain string) bool, of f
 			case Accepted:
 				return node
 			case Unknown:
-				a.check.Unsure = true
+				a.check.Unlaid = true
 				return nil
 			case Skewed:
 				break nodes // of all nodes of the part alike

@@ -34,6 +34,7 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
 			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part)
+			c.seated = append(c.seated, b.seats.held[m.pod.UID].seated)
 		}
 	}
 	for uid, h := range b.seats.waitedFor {
@@ -81,7 +82,11 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	case stands && len(turned) == 0 && g.activation != nil && g.awaitsPods():
 		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
-		g.forgetChecks()
+		if g.started() && g.firstRank() != nil {
+			g.check.again, g.check.passed = false, nil // what nodes have said holds for those that have no place yet
+		} else {
+			g.forgetChecks()
+		}
 		b.places.makeRoom(g)
 		b.starts.tellTaken(g)
 		b.turns.goOn(g, c)
@@ -147,7 +152,7 @@ func (p *placement) stand(places []Place) bool {
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
 	lays := c.lay(asked)
-	few, postponed := g.isOfFewKinds(), asked.Unsure && c.postpone(now)
+	few, postponed := g.isOfFewKinds(), asked.Unlaid && c.postpone(now)
 	for _, t := range c.learn(asked, turned) {
 		if t.Skewed && postponed {
 			continue
@@ -218,7 +223,7 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		switch {
 		case t.Skewed && lays:
 			c.laid.instead = append(c.laid.instead, t)
-		case asked.Unsure:
+		case asked.Unsure, asked.Unlaid && t.Skewed:
 			c.cuts.mention(t)
 		default:
 			c.cuts.heed(t, v.roster.members[t.Pod], few)
@@ -226,7 +231,8 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	}
 	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	switch {
-	case asked.Unsure:
+	case asked.Doubtful(turned):
+		c.rests = false
 		c.doubt(now)
 	case len(turned) == 0 && !last:
 	case c.until.After(now):
@@ -234,11 +240,16 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	default:
 		c.shun(now)
 	}
-	if !asked.Unsure {
+	if !asked.Unsure && !asked.Unlaid {
 		c.vague = 0
 	}
 	v.waiting.refuse(g, c.refusal)
 	v.waiting.regard(g, turned)
+}
+
+// Doubtful reports whether nothing is known that a decision could go by instead of what has been asked about.
+func (c *Check) Doubtful(turned []Turning) bool {
+	return c.Unsure || c.Unlaid && !slices.ContainsFunc(turned, func(t Turning) bool { return !t.Skewed })
 }
 
 // regard has a gang wait that has given places back. They are nothing new to it, unless it gave them back for what has

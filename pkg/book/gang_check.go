@@ -33,9 +33,9 @@ type Check struct {
 	// was no time.
 	Made            bool
 	Accepted, Tries int
-	// Unsure says of what is concluded that it could not be found out, or not where the pods would be spread: what nodes
-	// have said is no fact about them.
-	Unsure bool
+	// Unsure says of what is concluded that it could not be found out, and Unlaid that it could not where the pods would be
+	// spread: what nodes have said, or have of where others are, is no fact about them.
+	Unsure, Unlaid bool
 	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
 	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others
 	// have been cut for it, if it cannot without that: whoever asks arranges that.
@@ -44,6 +44,7 @@ type Check struct {
 	// ranks are those of Places, and scopes which of these must lie in one domain together; nil where none must. domains
 	// has those that others of theirs are in.
 	ranks   []rank.Part
+	seated  []bool // whether they are in the places of spares
 	scopes  []int
 	domains map[int]string
 	// epoch is that of the nodes as they are.
@@ -87,6 +88,7 @@ type checking struct {
 	// start that no plan has lie so is in vain then, until something has changed, and so is a decision.
 	laid   *layout
 	inVain map[bool]bool // of decisions to cut, and of starts
+	drops  int           // how often it was dropped because nodes had changed
 	// skewed are the nodes that turned the gang down for where the others are.
 	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
@@ -103,9 +105,10 @@ type checking struct {
 	passed []Place
 	hasty  int
 	// vague is how often in a row it could not be found out what the rules say, and unasked until when they are not asked
-	// about another start. Nor is one made until resumes, of whose pods it is not known where they could be spread.
-	vague            int
-	unasked, resumes time.Time
+	// about another start. Nor is one made until resumes, of whose pods it is not known where they could be spread; putOff
+	// is how often. Nobody is cut for the gang until clear, of whom it is not known what the rules say.
+	vague, putOff           int
+	unasked, resumes, clear time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
@@ -201,6 +204,7 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	}
 	changed, over := c.seen != v.nodes[g.full.Flavor] && !c.rests, !now.Before(c.until)
 	moved := len(c.moved) > 0 && !now.Before(c.soonest)
+	doubted := c.until.Equal(c.clear) // nothing is said against what has been laid out
 	switch {
 	case c.until.IsZero():
 		c.moved = nil
@@ -213,13 +217,18 @@ func (v *waitlist) forgive(g *gang, now time.Time) {
 	default:
 		return
 	}
+	if changed {
+		c.tries = 0
+	}
 	clear(c.inVain)
 	l := c.laidFor(true)
-	if l == nil || g.activates() {
-		return
-	}
-	if over || moved || v.altered[g.full.Flavor] > l.at && c.tries < mostShuns {
+	switch {
+	case l == nil || g.activates():
+	case over && !doubted || moved:
 		c.laid = nil
+	case v.altered[g.full.Flavor] > l.at && c.drops < mostDrops:
+		c.laid = nil
+		c.drops++
 	}
 }
 
@@ -242,7 +251,10 @@ func (c *checking) rest(now time.Time) time.Duration {
 // doubt has nobody be cut for the gang for a time, the longer the more often in a row it could not be found out what
 // rules say, and as long as nodes may change.
 func (c *checking) doubt(now time.Time) {
-	c.until, c.rests = now.Add(firstRetry<<min(c.vague, mostRetries)), true
+	c.clear = now.Add(firstRetry << min(c.vague, mostRetries))
+	if c.until.IsZero() {
+		c.until, c.soonest = c.clear, c.clear
+	}
 	c.vague++
 	c.hasty++
 }
@@ -250,10 +262,11 @@ func (c *checking) doubt(now time.Time) {
 // postpone has a start wait a few seconds of whose pods there was no time to find out where they could be spread, and
 // reports whether it is to: there is more time the next time, until there is the most.
 func (c *checking) postpone(now time.Time) bool {
-	if c.hasty >= mostHasty {
+	if c.putOff >= mostHasty {
 		return false
 	}
 	c.resumes = now.Add(firstRetry)
+	c.putOff++
 	c.hasty++
 	return true
 }
@@ -318,6 +331,9 @@ const (
 	firstRetry  = 5 * time.Second
 	mostRetries = 6
 )
+
+// mostDrops is how often what has been laid out is dropped because nodes have changed: they may change all the time.
+const mostDrops = 5
 
 // mostHasty is how often a start is put off for want of time: whoever asks takes no longer after that.
 const mostHasty = 3

@@ -1,6 +1,10 @@
 package book
 
-import "k8s.io/apimachinery/pkg/types"
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
+)
 
 // scope has a check know which of its pods must lie in one domain, and where others of theirs are.
 func (b *Book) scope(g *gang, c *Check) {
@@ -16,6 +20,45 @@ func (b *Book) scope(g *gang, c *Check) {
 	for m := range g.all() {
 		if m.placed() && !placed[m.pod.UID] && (!m.part.Spare || c.domains[g.scope(m)] == "") {
 			c.domains[g.scope(m)] = b.nodes.domainAt(g, m.part, m.node)
+		}
+	}
+	for i := range g.vacant { // ranks that come late have their places already
+		if v := &g.vacant[i]; g.comesTo(v) {
+			part := rank.Part{Index: v.index}
+			c.domains[g.scope(&member{gang: g, part: part})] = b.nodes.domainAt(g, part, v.node)
+		}
+	}
+}
+
+// leftBy returns the nodes that ranks of a check are to leave if they can (R27): they were planned elsewhere for it.
+func (b *Book) leftBy(g *gang, c *Check) map[string]bool {
+	out := map[string]bool{}
+	if !g.started() {
+		return out
+	}
+	for i, part := range c.ranks {
+		if part.Spare {
+			continue
+		}
+		m := *b.roster.members[c.Places[i].Pod.UID]
+		m.stage = unplaced
+		for _, node := range append(g.evicting(part.Index, &m), g.flees(&m)) {
+			out[node] = true
+		}
+	}
+	return out
+}
+
+// sits reports whether a place of a check is that of a spare, which its rank has whatever else is laid out.
+func (c *Check) sits(place int) bool { return place < len(c.seated) && c.seated[place] }
+
+// seat counts a pod that has its place on a node.
+func (a *arrangement) seat(name string) {
+	a.ranks[name]++
+	for _, node := range a.nodes {
+		if node.name == name {
+			node.pods++
+			return
 		}
 	}
 }

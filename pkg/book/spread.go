@@ -74,6 +74,9 @@ type layout struct {
 // reports whether it has.
 func (c *checking) lay(asked *Check) bool {
 	before := c.laidFor(asked.Cuts)
+	if asked.Unsure || asked.Unlaid {
+		return false
+	}
 	c.laid = nil
 	switch {
 	case len(asked.Spread) == 0 && before != nil && before.parts != nil:
@@ -101,6 +104,9 @@ func layOut(asked *Check, nodes []string) *layout {
 		l.most[node] = 0
 	}
 	for i, node := range nodes {
+		if asked.sits(i) {
+			continue // no plan places it
+		}
 		l.on[asked.ranks[i]] = node
 		l.most[node]++
 	}

@@ -55,7 +55,7 @@ func TestALayoutOutlastsChangesThatDoNotMatter(t *testing.T) {
 		}, true},
 		"a cordon": {func(s *storm) {
 			s.change("d1-n01", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		}, true},
+		}, false},
 		"a label": {func(s *storm) {
 			s.change("d1-n01", func(n *corev1.Node) { n.Labels["zone"] = "near" })
 		}, false},

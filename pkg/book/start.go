@@ -141,6 +141,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	claim := x.agenda.debts.claim(g, g.keptFor(missing), now)
+	claim.Most = x.seats.mostBeside(g, claim.Most)
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		within := d.Within(missing)

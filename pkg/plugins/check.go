@@ -64,8 +64,8 @@ func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 			return
 		}
 		settled := a.sure && len(a.turned) == 0
-		check.Unsure = check.Unsure || !a.sure
-		pl.book.Conclude(check, a.turned, check.Unsure || !settled && round == mostRounds, now)
+		check.Unsure = !a.sure
+		pl.book.Conclude(check, a.turned, check.Doubtful(a.turned) || !settled && round == mostRounds, now)
 		if settled {
 			return
 		}
@@ -112,7 +112,7 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 	if a.sure {
 		check.ArrangeAnew(v.turned, func(cleared bool) []string { return v.arrange(ctx, check, cleared) })
 	} else {
-		check.Unsure = slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed })
+		check.Unlaid = slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed })
 	}
 	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
 	return a

@@ -147,8 +147,8 @@ func TestArrangedInTime(t *testing.T) {
 			check.ArrangeAnew([]book.Turning{{Skewed: true}}, func(clear bool) []string {
 				return v.arrange(t.Context(), check, clear)
 			})
-			if diff := cmp.Diff(c.want, check.Spread); diff != "" || check.Unsure != c.unsure {
-				t.Errorf("unsure: %t, nodes (-want +got):\n%s", check.Unsure, diff)
+			if diff := cmp.Diff(c.want, check.Spread); diff != "" || check.Unlaid != c.unsure {
+				t.Errorf("unsure: %t, nodes (-want +got):\n%s", check.Unlaid, diff)
 			}
 		})
 	}

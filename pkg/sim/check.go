@@ -61,8 +61,8 @@ func (c *Cluster) forecast(uid types.UID) {
 		check.ArrangeAnew(turned, func(cleared bool) []string { return c.arrange(check, cleared) })
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
-		check.Unsure = check.Unsure || !sure
-		c.Book.Conclude(check, turned, check.Unsure || !accepted && round == attempts, c.Now)
+		check.Unsure = !sure
+		c.Book.Conclude(check, turned, check.Doubtful(turned) || !accepted && round == attempts, c.Now)
 		if accepted {
 			return
 		}
