@@ -81,7 +81,8 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 			spot.Pods = min(spot.Pods, bound)
 			spot.Cleared = min(spot.Cleared, bound-spot.Pods)
 		}
-		if left[name] && own[name] == 0 || spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" || without != nil && without(name) {
+		if left[name] && own[name] == 0 || spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" ||
+			without != nil && without(name) {
 			continue
 		}
 		spot.Labels, spot.Avoid = b.nodes.byName[name].Labels, avoid(name)

@@ -33,8 +33,8 @@ type Check struct {
 	// was no time.
 	Made            bool
 	Accepted, Tries int
-	// Unsure says of what is concluded that it could not be found out, and Unlaid that it could not where the pods would be
-	// spread: what nodes have said, or have of where others are, is no fact about them.
+	// Unsure says of what is concluded that it could not be found out, and Unlaid that it could not where the pods would
+	// be spread: what nodes have said, or have of where others are, is no fact about them.
 	Unsure, Unlaid bool
 	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
 	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others

@@ -96,7 +96,8 @@ func (s *seating) accepts(g *gang, name string) bool {
 		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
 }
 
-// mostBeside returns how many pods nodes take at most beside those of a gang that have been planned there by themselves.
+// mostBeside returns how many pods nodes take at most beside those of a gang that have been planned there by
+// themselves.
 func (s *seating) mostBeside(g *gang, most map[string]int) map[string]int {
 	out := maps.Clone(most)
 	for _, m := range g.active.members {
