@@ -267,13 +267,15 @@ type arrangement struct {
 	ranks     map[string]int // by node, spares apart
 	divisions map[string]*division
 	domains   *scoping
+	kinds     []*corev1.Pod // one of each
 }
 
 // seatable is a spot, or what of it others have to leave, and how many pods have been put there.
 type seatable struct {
 	Spot
-	name string
-	pods int
+	name    string
+	pods    int
+	refused [mostKinds]bool // pods of a kind, as it will for as long as others are put
 }
 
 // nodeFor returns the node on which a pod is put, which is the nth, in some domains; nil where there is none. A spare
@@ -292,7 +294,7 @@ func (a *arrangement) nodeFor(p Place, nth int, in func(domain string) bool, put
 // nodeOf returns one, of some nodes in some domains, for whom it is asked as the nth.
 func (a *arrangement) nodeOf(p Place, nth int, in func(domain string) bool, of func(*seatable) bool,
 	put func(Place) Verdict) *seatable {
-	d := a.divide(p.Pod)
+	d, kind := a.divide(p.Pod), a.kindOf(p.Pod)
 	for {
 		r := d.next(in, nth, a.evenly)
 		if r == nil {
@@ -301,7 +303,7 @@ func (a *arrangement) nodeOf(p Place, nth int, in func(domain string) bool, of f
 		r.tried = nth
 	nodes:
 		for _, node := range r.nodes {
-			if node.pods >= node.Pods || !of(node) {
+			if node.pods >= node.Pods || !of(node) || kind >= 0 && node.refused[kind] {
 				continue
 			}
 			a.asked++
@@ -311,6 +313,10 @@ func (a *arrangement) nodeOf(p Place, nth int, in func(domain string) bool, of f
 			switch put(Place{Pod: p.Pod, Node: node.name}) {
 			case Accepted:
 				return node
+			case Refused:
+				if kind >= 0 {
+					node.refused[kind] = true
+				}
 			case Unknown:
 				a.check.Unlaid = true
 				return nil

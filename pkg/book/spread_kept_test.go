@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -59,6 +60,9 @@ func TestALayoutOutlastsChangesThatDoNotMatter(t *testing.T) {
 		"a label": {func(s *storm) {
 			s.change("d1-n01", func(n *corev1.Node) { n.Labels["zone"] = "near" })
 		}, false},
+		"another type": {func(s *storm) {
+			s.change("d1-n01", func(n *corev1.Node) { n.Labels["gpu.flavor"] = "L4" })
+		}, false},
 		"a node comes": {func(s *storm) { s.addNode("d1-n02", "d1") }, false},
 		"a node goes": {func(s *storm) {
 			s.addNode("d1-n02", "d1")
@@ -105,6 +109,90 @@ func TestALayoutIsNotDroppedForEver(t *testing.T) {
 		}
 		if kept == 0 {
 			s.t.Fatal("whatever is laid out is dropped before it is tried")
+		}
+	})
+}
+
+// again returns what is decided about a Run as in a cycle that goes on.
+func (s *storm) again(run string) *book.Check {
+	uid := s.Runs[run].UID
+	for range 2 {
+		s.Book.Refused(s.pod(run+"-0"), s.Now)
+		s.Book.WorkOut(uid, s.Now)
+	}
+	if c := s.Book.Check(uid, s.Now); c != nil && c.Cuts {
+		return c
+	}
+	return nil
+}
+
+// doubts has there be no time to find out where the pods of a decision would be spread.
+func (s *storm) doubts(c *book.Check, skewed, other string) {
+	c.Unlaid = true
+	turned := []book.Turning{{Pod: c.Places[0].Pod.UID, Node: skewed, Why: "skewed", Most: 1, Skewed: true}}
+	if other != "" {
+		turned = append(turned, book.Turning{Pod: c.Places[0].Pod.UID, Node: other, Why: "volume"})
+	}
+	s.Book.Conclude(c, turned, other == "", s.Now)
+}
+
+// TestADoubtLastsWhateverLeaves: a decision of which there was no time to find out where its pods would be spread rests
+// for seconds also where pods leave nodes all the time, and what has been laid out before outlasts that.
+func TestADoubtLastsWhateverLeaves(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.spreadTurn()
+		run := s.Runs["wants"].UID
+		s.turnsDown(s.checks("wants"), []string{"d0-n00"}, "", "d0-n00", "d1-n00", "d0-n00", "d1-n00")
+		s.doubts(s.again("wants"), "d0-n00", "")
+		s.finish("holder-d1-n01")
+		s.reconcile("holder-d1-n01")
+		for s.Delivers() {
+			s.Deliver()
+		}
+		asked := func(want bool) {
+			s.t.Helper()
+			s.Book.Forgive(run, s.Now)
+			if c := s.again("wants"); (c != nil) != want {
+				s.t.Fatalf("rules are asked about a decision: %t", c != nil)
+			}
+		}
+		asked(false)
+		s.during(4 * time.Second)
+		asked(false)
+		if !s.Book.LaidOut(run) {
+			s.t.Fatal("what was laid out is forgotten")
+		}
+	})
+}
+
+// TestWhatIsCertainOutlastsADoubt: a node that has turned a decision down for itself is left alone, and it is decided
+// anew at once, though there was no time to find out where the pods would be spread.
+func TestWhatIsCertainOutlastsADoubt(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.spreadTurn()
+		s.doubts(s.checks("wants"), "d0-n00", "d1-n00")
+		if _, spot := s.again("wants").Spots["d1-n00"]; spot {
+			s.t.Fatal("a node that has turned it down is tried again")
+		}
+	})
+}
+
+// TestNodesThatChangeCostNoPatience: nodes change again and again while nothing can be decided; once they do not it is
+// asked about again after a minute.
+func TestNodesThatChangeCostNoPatience(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.spreadTurn()
+		run := s.Runs["wants"].UID
+		s.turnsDown(s.checks("wants"), nil, "d1-n00")
+		for n := range 8 {
+			s.change("d1-n01", func(node *corev1.Node) { node.Labels["zone"] = fmt.Sprint(n) })
+			s.Book.Forgive(run, s.Now)
+			s.turnsDown(s.again("wants"), nil, "d1-n00")
+		}
+		s.during(61 * time.Second)
+		s.Book.Forgive(run, s.Now)
+		if diff := cmp.Diff([]string(nil), s.Book.Shunned(run)); diff != "" {
+			s.t.Fatalf("nodes (-want +got):\n%s", diff)
 		}
 	})
 }

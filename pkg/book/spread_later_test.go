@@ -200,3 +200,62 @@ func TestLostRanksAreSpread(t *testing.T) {
 		}
 	})
 }
+
+// TestALostRankIsLaidOutOffTheNodeThatEndedIt: a rank that its node has ended goes to another that the rule lets it have,
+// and not back, whichever of them comes first.
+func TestALostRankIsLaidOutOffTheNodeThatEndedIt(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.fleet("d0", 4)
+		w.setBudget("a", "org:a", 64)
+		w.change("d0-n03", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		w.submitWithSpares("wants", "org:a", 1, 3, 4, 0, spreadOver(corev1.LabelHostname, 1))
+		w.rounds(6)
+		w.running("wants", "although there is a node for each rank")
+		w.change("d0-n03", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		for _, uid := range w.SortedPods() {
+			if w.Pods[uid].Spec.NodeName == "d0-n00" {
+				w.Evict(uid, "NodeShutdown")
+			}
+		}
+		w.rounds(8)
+		if diff := cmp.Diff([]string{"d0-n01", "d0-n02", "d0-n03"}, w.nodesOf("wants")); diff != "" {
+			w.t.Fatalf("nodes (-want +got):\n%s\n%s", diff, w.Runs["wants"].Status.Message)
+		}
+	})
+}
+
+// TestRanksBesideASeatAreSpread: of two lost ranks one takes the place of the spare, and the other goes where the rule
+// lets it beside that one, in a few rounds.
+func TestRanksBesideASeatAreSpread(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.fleet("d0", 7)
+		w.setBudget("a", "org:a", 512)
+		grouped := func(s *rqv1.RunSpec) {
+			gpus := int32(16)
+			s.Locality = &rqv1.RunLocality{GroupGPUs: &gpus}
+		}
+		w.submitWithSpares("wants", "org:a", 1, 4, 4, 1, spreadOver(corev1.LabelHostname, 1), grouped)
+		w.rounds(8)
+		w.running("wants", "although there is a node for each rank")
+		asked, nodes := w.Asked, w.nodesOfRole("wants", rqv1.RoleActive)
+		w.Lose(nodes[0], nodes[1])
+		w.rounds(12)
+		got := w.nodesOfRole("wants", rqv1.RoleActive)
+		if len(slices.Compact(got)) != 4 || slices.Contains(got, nodes[0]) || w.Asked > asked+6 {
+			w.t.Fatalf("the ranks are on %v, rules were asked %d times: %s", got, w.Asked-asked, w.Runs["wants"].Status.Message)
+		}
+	})
+}
+
+// nodesOfRole returns the nodes of a Run's pods of a role, sorted.
+func (w *world) nodesOfRole(run string, role rqv1.LeaseRole) (out []string) {
+	for _, pod := range w.PodsOf(run) {
+		if pod.Labels[rqv1.LabelRole] == string(role) {
+			out = append(out, pod.Spec.NodeName)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
