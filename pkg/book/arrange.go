@@ -1,10 +1,8 @@
 package book
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,11 +52,11 @@ const (
 	isHeld
 )
 
-// spotsOf returns the nodes over which a start, or a decision to cut, may spread its pods, by name; nil where none of
-// them is to be spread.
+// spotsOf returns the nodes over which a start, ranks that come later or a decision to cut may spread its pods, by
+// name; nil where none of them is to be spread.
 func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 	spreads := slices.ContainsFunc(c.Places, func(p Place) bool { return len(SpreadKeys(p.Pod)) > 0 })
-	if !spreads || g.started() {
+	if !spreads {
 		return nil
 	}
 	own := map[string]int{}
@@ -66,11 +64,13 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 		own[p.Node]++
 	}
 	avoid, barred := b.avoid(g, now), b.nodes.rejectedAll(g, c.Places[0].Pod)
+	left := b.leftBy(g, c)
 	upTo, without, room := g.upTo, barred, b.roomIn(g, c, own, now)
 	if c.Cuts {
 		upTo, without = g.mostSaid(), g.check.without(barred)
 	}
 	without = b.nodes.shutOut(g, without, now)
+	b.scope(g, c)
 	spots := map[string]Spot{}
 	for _, name := range c.Serving {
 		if b.fleet.DomainOf(name) == "" {
@@ -81,10 +81,14 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 			spot.Pods = min(spot.Pods, bound)
 			spot.Cleared = min(spot.Cleared, bound-spot.Pods)
 		}
-		if spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" || without != nil && without(name) {
+		if left[name] && own[name] == 0 || spot.Pods+spot.Cleared == 0 || g.excluded[name] != "" ||
+			without != nil && without(name) {
 			continue
 		}
 		spot.Labels, spot.Avoid = b.nodes.byName[name].Labels, avoid(name)
+		if g.grows() && spot.Avoid&isIntended != 0 {
+			continue // what grows stays out of Reservations' way (R23)
+		}
 		if own[name] == 0 {
 			spot.Avoid |= isUnplanned
 		}
@@ -101,7 +105,10 @@ func (b *Book) spotsOf(g *gang, c *Check, now time.Time) map[string]Spot {
 // anyway or, in a decision to cut, may have to.
 func (b *Book) roomIn(g *gang, c *Check, own map[string]int, now time.Time) func(node string) Spot {
 	size, leaves := g.full.GPUsPerPod, map[string]int{}
-	may, tenants := b.turns.candidates.mayGo(g, now)
+	may, tenants := map[string]int{}, map[string][]types.UID{}
+	if !g.started() {
+		may, tenants = b.turns.candidates.mayGo(g, now)
+	}
 	for node, leaving := range c.Leaving {
 		for _, pod := range leaving {
 			if h := b.seats.held[pod]; h != nil && !h.shard {
@@ -155,12 +162,12 @@ var Manners = []Manner{Sparing, Evenly, SpreadFirst}
 // Arrange gives the pods of a check nodes anew where the rules that they are spread by want others than were planned:
 // beside those who may be cut for them, or where these are once they are cleared. Put tells what the rules say of a pod
 // beside those that they have accepted. It returns nil where they accept none for some pod, and where the manner comes
-// to the same as Evenly.
+// to the same as Evenly; where it cannot be found out the check is unlaid.
 func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []string {
 	if !c.differs(manner, cleared) {
 		return nil
 	}
-	a := arrangement{evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
+	a := arrangement{check: c, evenly: manner != Sparing, most: len(c.Places) * mostTried, spots: c.Spots,
 		ranks: map[string]int{}, divisions: map[string]*division{}}
 	for name, spot := range c.Spots {
 		a.nodes = append(a.nodes, &seatable{Spot: spot, name: name})
@@ -170,17 +177,29 @@ func (c *Check) Arrange(manner Manner, cleared bool, put func(Place) Verdict) []
 			a.nodes = append(a.nodes, &seatable{Spot: then, name: name})
 		}
 	}
+	a.domains = a.scoped()
 	nodes, tried := make([]string, len(c.Places)), 0
+	for i, p := range c.Places {
+		if !c.sits(i) {
+			continue
+		}
+		if put(p) != Accepted {
+			return nil
+		}
+		nodes[i] = p.Node
+		a.seat(p.Node)
+	}
 	for _, last := range []bool{false, true} {
 		for i, p := range c.Places {
-			if last != (manner == SpreadFirst && len(SpreadKeys(p.Pod)) == 0) {
+			if c.sits(i) || last != (manner == SpreadFirst && len(SpreadKeys(p.Pod)) == 0) {
 				continue
 			}
 			tried++
-			node := a.nodeFor(p, tried, put)
+			node := a.nodeFor(p, tried, a.domains.within(i, a.spots[p.Node].Domain), put)
 			if node == nil {
 				return nil
 			}
+			a.domains.take(i, node.Domain)
 			node.pods++
 			if !isSpare(p.Pod) {
 				a.ranks[node.name]++
@@ -201,9 +220,20 @@ func (c *Check) ArrangeAnew(turned []Turning, arrange func(cleared bool) []strin
 		return
 	}
 	c.Spread = arrange(c.Cuts)
-	if c.Spread == nil && !c.Cuts {
+	if c.Spread == nil && !c.Cuts && c.mayClear() {
 		c.Cleared = arrange(true)
 	}
+	c.Unlaid = c.Unlaid && c.Spread == nil
+}
+
+// mayClear reports whether others may be cut for a start where it could be spread.
+func (c *Check) mayClear() bool {
+	for _, spot := range c.Spots {
+		if spot.Cleared > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // differs reports whether pods may be arranged otherwise in some manner than evenly.
@@ -228,6 +258,7 @@ const mostTried = 4
 
 // arrangement is where pods have been put so far.
 type arrangement struct {
+	check     *Check
 	evenly    bool
 	asked     int // how often about a pod on a node, of mostTried for each pod where it need not be evenly
 	most      int
@@ -235,100 +266,44 @@ type arrangement struct {
 	nodes     []*seatable
 	ranks     map[string]int // by node, spares apart
 	divisions map[string]*division
+	domains   *scoping
+	kinds     []*corev1.Pod // one of each
 }
 
 // seatable is a spot, or what of it others have to leave, and how many pods have been put there.
 type seatable struct {
 	Spot
-	name string
-	pods int
+	name    string
+	pods    int
+	refused [mostKinds]bool // pods of a kind, as it will for as long as others are put
 }
 
-// division is the nodes by their values of the labels over which some pods are spread.
-type division struct {
-	of   map[*seatable]*part
-	rows map[string][]*row // by the domain to which pods may be bound
-}
-
-// part is the nodes with one value, or one of each label.
-type part struct {
-	pods int
-	rows map[string]*row
-}
-
-// row is the nodes of a part in one domain that have room for one more pod, the first of them at least, in the order in
-// which they are filled.
-type row struct {
-	*part
-	name  string
-	nodes []*seatable
-	tried int // the last pod, counted from 1, that has been tried here
-}
-
-// divide returns the nodes as a pod is spread over them.
-func (a *arrangement) divide(pod *corev1.Pod) *division {
-	keys := SpreadKeys(pod)
-	by := strings.Join(keys, ",")
-	if d := a.divisions[by]; d != nil {
-		return d
-	}
-	d, parts := &division{of: map[*seatable]*part{}, rows: map[string][]*row{}}, map[string]*part{}
-	for _, node := range a.nodes {
-		values := make([]string, 0, len(keys))
-		for _, key := range keys {
-			values = append(values, node.Labels[key])
-		}
-		name := strings.Join(values, ",")
-		p := parts[name]
-		if p == nil {
-			p = &part{rows: map[string]*row{}}
-			parts[name] = p
-		}
-		r := p.rows[node.Domain]
-		if r == nil {
-			r = &row{part: p, name: name}
-			p.rows[node.Domain], d.rows[node.Domain] = r, append(d.rows[node.Domain], r)
-		}
-		r.nodes, d.of[node], p.pods = append(r.nodes, node), p, p.pods+node.pods
-	}
-	for _, rows := range d.rows {
-		slices.SortFunc(rows, func(x, y *row) int { return strings.Compare(x.name, y.name) })
-		for _, r := range rows {
-			slices.SortFunc(r.nodes, func(x, y *seatable) int {
-				return cmp.Or(cmp.Compare(x.Avoid, y.Avoid), cmp.Compare(x.Pods, y.Pods), strings.Compare(x.name, y.name))
-			})
-		}
-	}
-	a.divisions[by] = d
-	return d
-}
-
-// nodeFor returns the node on which a pod is put, which is the nth; nil where there is none. A spare has rather one
-// without ranks (R12).
-func (a *arrangement) nodeFor(p Place, nth int, put func(Place) Verdict) *seatable {
+// nodeFor returns the node on which a pod is put, which is the nth, in some domains; nil where there is none. A spare
+// has rather one without ranks (R12).
+func (a *arrangement) nodeFor(p Place, nth int, in func(domain string) bool, put func(Place) Verdict) *seatable {
 	if !isSpare(p.Pod) {
-		return a.nodeOf(p, 2*nth, a.spots[p.Node].Domain, func(*seatable) bool { return true }, put)
+		return a.nodeOf(p, 2*nth, in, func(*seatable) bool { return true }, put)
 	}
 	apart := func(node *seatable) bool { return a.ranks[node.name] == 0 }
-	if node := a.nodeOf(p, 2*nth, a.spots[p.Node].Domain, apart, put); node != nil {
+	if node := a.nodeOf(p, 2*nth, in, apart, put); node != nil {
 		return node
 	}
-	return a.nodeOf(p, 2*nth+1, a.spots[p.Node].Domain, func(node *seatable) bool { return !apart(node) }, put)
+	return a.nodeOf(p, 2*nth+1, in, func(node *seatable) bool { return !apart(node) }, put)
 }
 
-// nodeOf returns one, of some nodes in a domain, for whom it is asked as the nth.
-func (a *arrangement) nodeOf(p Place, nth int, domain string, of func(*seatable) bool,
+// nodeOf returns one, of some nodes in some domains, for whom it is asked as the nth.
+func (a *arrangement) nodeOf(p Place, nth int, in func(domain string) bool, of func(*seatable) bool,
 	put func(Place) Verdict) *seatable {
-	d := a.divide(p.Pod)
+	d, kind := a.divide(p.Pod), a.kindOf(p.Pod)
 	for {
-		r := d.next(domain, nth, a.evenly)
+		r := d.next(in, nth, a.evenly)
 		if r == nil {
 			return nil
 		}
 		r.tried = nth
 	nodes:
 		for _, node := range r.nodes {
-			if node.pods >= node.Pods || !of(node) {
+			if node.pods >= node.Pods || !of(node) || kind >= 0 && node.refused[kind] {
 				continue
 			}
 			a.asked++
@@ -338,7 +313,12 @@ func (a *arrangement) nodeOf(p Place, nth int, domain string, of func(*seatable)
 			switch put(Place{Pod: p.Pod, Node: node.name}) {
 			case Accepted:
 				return node
+			case Refused:
+				if kind >= 0 {
+					node.refused[kind] = true
+				}
 			case Unknown:
+				a.check.Unlaid = true
 				return nil
 			case Skewed:
 				break nodes // of all nodes of the part alike
@@ -349,28 +329,3 @@ func (a *arrangement) nodeOf(p Place, nth int, domain string, of func(*seatable)
 
 // isSpare reports whether a pod is a spare's.
 func isSpare(pod *corev1.Pod) bool { return pod.Labels[rqv1.LabelRole] == string(rqv1.RoleSpare) }
-
-// next returns the row, in a domain, that a pod is to try of those with room that it has not: the one whose first node
-// is the least to be avoided, and of several the one whose part has the fewest pods, or the other way round.
-func (d *division) next(domain string, nth int, evenly bool) (best *row) {
-	for _, r := range d.rows[domain] {
-		for len(r.nodes) > 0 && r.nodes[0].pods >= r.nodes[0].Pods {
-			r.nodes = r.nodes[1:]
-		}
-		if r.tried == nth || len(r.nodes) == 0 {
-			continue
-		}
-		if best == nil {
-			best = r
-			continue
-		}
-		fewer, better := cmp.Compare(r.pods, best.pods), cmp.Compare(r.nodes[0].Avoid, best.nodes[0].Avoid)
-		if !evenly {
-			fewer = cmp.Or(cmp.Compare(r.nodes[0].Avoid&^isUnplanned, best.nodes[0].Avoid&^isUnplanned), fewer)
-		}
-		if cmp.Or(fewer, better) < 0 {
-			best = r
-		}
-	}
-	return best
-}

@@ -131,6 +131,25 @@ func TestArrangedWhereOthersMakeRoom(t *testing.T) {
 	}
 }
 
+// TestARefusalIsAskedForOnce: a node that refuses a pod for itself is not asked about again for each pod like it.
+func TestARefusalIsAskedForOnce(t *testing.T) {
+	spots := map[string]book.Spot{}
+	for i := range 100 {
+		spots[fmt.Sprint("a", i)] = book.Spot{Pods: 8, Labels: map[string]string{"zone": fmt.Sprint(i)}}
+	}
+	check, _ := spreadOut(spots, "a0", 50, 1)
+	asked := 0
+	got := check.Arrange(book.Evenly, false, func(p book.Place) book.Verdict {
+		if asked++; p.Node < "a5" {
+			return book.Refused
+		}
+		return book.Accepted
+	})
+	if len(got) != 50 || asked > 150 {
+		t.Errorf("%d have a node, it was asked %d times", len(got), asked)
+	}
+}
+
 // TestPodsOfTwoKindsComeInTheirOrder: of a group some pods are to be spread, and come one after the other; the others
 // are waited for by nobody, also where most are made only once the first are bound.
 func TestPodsOfTwoKindsComeInTheirOrder(t *testing.T) {

@@ -140,6 +140,9 @@ func (w *world) submitAny(t *rapid.T, owner rqv1.Owner, changes ...func(*rqv1.Ru
 	if w.Checks && rapid.IntRange(0, 2).Draw(t, "apart") == 0 {
 		changes = append(changes, apart)
 	}
+	if w.Checks && rapid.IntRange(0, 2).Draw(t, "spread") == 0 {
+		changes = append(changes, spreadAny(t))
+	}
 	if w.Zone != nil && rapid.Bool().Draw(t, "shares a volume") {
 		changes = append(changes, sharing)
 	}
@@ -293,6 +296,7 @@ func TestRandomHistories(t *testing.T) {
 		w.divideAny(t, "b")
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
+		w.spreadTheirsAny(t)
 		w.forgetful(t)
 		actions := w.happenings()
 		if rapid.Bool().Draw(t, "rough") {

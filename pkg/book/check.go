@@ -24,7 +24,8 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 	if g == nil || !g.check.pending {
 		return nil
 	}
-	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil, asked: g.check.asked}
+	c := &Check{Run: run, Leaving: map[string][]types.UID{}, Cuts: g.activation != nil,
+		epoch: b.waiting.epoch, asked: g.check.asked}
 	c.Seats = g.asksForSeats()
 	if c.Seats {
 		b.places.seatsToAsk(g, c)
@@ -33,6 +34,7 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 	for m := range g.all() {
 		if m.stage == assigned && !m.extra() {
 			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part)
+			c.seated = append(c.seated, b.seats.held[m.pod.UID].seated)
 		}
 	}
 	for uid, h := range b.seats.waitedFor {
@@ -80,7 +82,11 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 	case stands && len(turned) == 0 && g.activation != nil && g.awaitsPods():
 		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
-		g.forgetChecks()
+		if g.started() && g.firstRank() != nil {
+			g.check.again, g.check.passed = false, nil // what nodes have said holds for those that have no place yet
+		} else {
+			g.forgetChecks()
+		}
 		b.places.makeRoom(g)
 		b.starts.tellTaken(g)
 		b.turns.goOn(g, c)
@@ -146,8 +152,11 @@ func (p *placement) stand(places []Place) bool {
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
 	lays := c.lay(asked)
-	few := g.isOfFewKinds()
+	few, postponed := g.isOfFewKinds(), asked.Unlaid && c.postpone(now)
 	for _, t := range c.learn(asked, turned) {
+		if t.Skewed && postponed {
+			continue
+		}
 		t.Most = x.mostBut(g, t)
 		if few && x.seats.roster.turnsItsKind(asked, turned, t) {
 			t.Most = -1
@@ -211,26 +220,36 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 		if t.Skewed {
 			c.skew(&t)
 		}
-		if t.Skewed && lays {
+		switch {
+		case t.Skewed && lays:
 			c.laid.instead = append(c.laid.instead, t)
-			continue
+		case asked.Unsure, asked.Unlaid && t.Skewed:
+			c.cuts.mention(t)
+		default:
+			c.cuts.heed(t, v.roster.members[t.Pod], few)
 		}
-		c.cuts.heed(t, v.roster.members[t.Pod], few)
 	}
+	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	switch {
-	case len(turned) == 0 && !last || c.until.After(now):
-	case asked.Unsure && c.vague < mostVague:
-		c.until = now.Add(firstRetry << c.vague)
-		c.vague++
+	case asked.Doubtful(turned):
+		c.rests = false
+		c.doubt(now)
+	case len(turned) == 0 && !last:
+	case c.until.After(now):
+		c.sooner(turned, now)
 	default:
 		c.shun(now)
 	}
-	if !asked.Unsure {
+	if !asked.Unsure && !asked.Unlaid {
 		c.vague = 0
 	}
-	c.seen, c.rests = v.waiting.nodes[g.full.Flavor], last
 	v.waiting.refuse(g, c.refusal)
 	v.waiting.regard(g, turned)
+}
+
+// Doubtful reports whether nothing is known that a decision could go by instead of what has been asked about.
+func (c *Check) Doubtful(turned []Turning) bool {
+	return c.Unsure || c.Unlaid && !slices.ContainsFunc(turned, func(t Turning) bool { return !t.Skewed })
 }
 
 // regard has a gang wait that has given places back. They are nothing new to it, unless it gave them back for what has

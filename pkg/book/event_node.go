@@ -19,6 +19,7 @@ func (b *Book) SetNode(node *corev1.Node) {
 	defer b.mu.Unlock()
 	flavor, size := b.nodes.flavorOf(node), b.nodes.sizeOf(node)
 	old := b.nodes.byName[node.Name]
+	served := old != nil && b.nodes.serves(old)
 	anew := old != nil && old.UID != node.UID
 	if old != nil && !anew && b.nodes.sizeOf(old) == size &&
 		maps.Equal(old.Labels, node.Labels) &&
@@ -49,6 +50,13 @@ func (b *Book) SetNode(node *corev1.Node) {
 	b.nodes.setInFleet(node)
 	b.nodes.stray(node.Name, domain)
 	b.waiting.wakeNodes(flavor)
+	if former != flavor {
+		b.waiting.wakeNodes(former)
+		b.waiting.alter(former)
+	}
+	if alters(old, node) || served != b.nodes.serves(node) {
+		b.waiting.alter(flavor)
+	}
 	if _, is := b.nodes.lossOf(node.Name); is != was || stood != b.nodes.stands(node.Name) || anew || told {
 		b.places.reconcileOn(map[string]bool{node.Name: true})
 	}
@@ -67,6 +75,7 @@ func (b *Book) RemoveNode(name string) {
 	b.fleet.RemoveNode(name)
 	b.recount(flavor)
 	b.waiting.wakeNodes(flavor) // what those who wait for its flavor are told may be so no more
+	b.waiting.alter(flavor)
 	b.places.reconcileOn(map[string]bool{name: true})
 }
 
@@ -91,6 +100,7 @@ func (b *Book) HoldBack(nodes map[string]bool) {
 		if node := b.nodes.byName[name]; node != nil {
 			b.nodes.setInFleet(node)
 			b.waiting.wakeNodes(b.nodes.flavorOf(node))
+			b.waiting.alter(b.nodes.flavorOf(node))
 		}
 	}
 	b.places.reconcileOn(changed)

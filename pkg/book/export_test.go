@@ -320,3 +320,14 @@ func (b *Book) KnowNodes() {
 
 // Bounded is how many nodes take no more than so many pods of a Run, by what they have said.
 func (b *Book) Bounded(run types.UID) int { return len(b.roster.gangs[run].upTo) }
+
+// LaidOut reports whether a decision to cut for a Run goes by where its pods would be spread.
+func (b *Book) LaidOut(run types.UID) bool { return b.roster.gangs[run].check.laidFor(true) != nil }
+
+// Forgive has what nodes have said of a decision to cut for a Run not count any more that is over.
+func (b *Book) Forgive(run types.UID, now time.Time) { b.waiting.forgive(b.roster.gangs[run], now) }
+
+// Shunned returns the nodes that have turned a decision to cut for a Run down.
+func (b *Book) Shunned(run types.UID) []string {
+	return slices.Sorted(maps.Keys(b.roster.gangs[run].check.cuts.said()))
+}

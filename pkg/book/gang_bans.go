@@ -77,9 +77,18 @@ func (s *turnings) heed(t Turning, m *member, few bool) {
 		return
 	}
 	if s.upTo == nil {
-		s.upTo, s.why = map[string]int{}, map[string]string{}
+		s.upTo = map[string]int{}
 	}
-	s.upTo[t.Node], s.why[t.Node] = t.Most, t.Why
+	s.upTo[t.Node] = t.Most
+	s.mention(t)
+}
+
+// mention tells of what a node is said to have turned down that no plan goes by.
+func (s *turnings) mention(t Turning) {
+	if s.why == nil {
+		s.why = map[string]string{}
+	}
+	s.why[t.Node] = t.Why
 }
 
 // said returns the nodes that have turned any of its pods down, and why.

@@ -33,15 +33,22 @@ type Check struct {
 	// was no time.
 	Made            bool
 	Accepted, Tries int
-	// Unsure says of what is concluded that it could not be found out: no rule is known to stand in the way.
-	Unsure bool
+	// Unsure says of what is concluded that it could not be found out, and Unlaid that it could not where the pods would
+	// be spread: what nodes have said, or have of where others are, is no fact about them.
+	Unsure, Unlaid bool
 	// Spots are the nodes over which a gang may spread its pods, by name; nil where no rule has them spread. Spread is on
 	// which of them the rules would have the pods of Places, if not there, and Cleared where a start could be once others
 	// have been cut for it, if it cannot without that: whoever asks arranges that.
 	Spots           map[string]Spot
 	Spread, Cleared []string
-	// ranks are those of Places.
-	ranks []rank.Part
+	// ranks are those of Places, and scopes which of these must lie in one domain together; nil where none must. domains
+	// has those that others of theirs are in.
+	ranks   []rank.Part
+	seated  []bool // whether they are in the places of spares
+	scopes  []int
+	domains map[int]string
+	// epoch is that of the nodes as they are.
+	epoch int64
 	// asked counts the checks of the gang, so that a late answer is not taken for that of another.
 	asked int
 }
@@ -73,14 +80,15 @@ type checking struct {
 	until time.Time
 	seen  int64
 	tries int
-	// moved says that pods have left nodes since some turned the gang down for where others are: that counts from soonest
-	// on.
-	moved   bool
+	// moved are the nodes that turned the gang down for where others are, since when pods have left nodes: that counts
+	// from soonest on.
+	moved   map[string]bool
 	soonest time.Time
 	// laid is where pods that are to be spread are to be for the next plan; nil where the rules have not been asked. A
 	// start that no plan has lie so is in vain then, until something has changed, and so is a decision.
 	laid   *layout
 	inVain map[bool]bool // of decisions to cut, and of starts
+	drops  int           // how often it was dropped because nodes had changed
 	// skewed are the nodes that turned the gang down for where the others are.
 	skewed map[string]bool
 	// reaches are those that are known of what the gang's pods share, in the order in which they were found.
@@ -97,9 +105,10 @@ type checking struct {
 	passed []Place
 	hasty  int
 	// vague is how often in a row it could not be found out what the rules say, and unasked until when they are not asked
-	// about another start.
-	vague   int
-	unasked time.Time
+	// about another start. Nor is one made until resumes, of whose pods it is not known where they could be spread; putOff
+	// is how often. Nobody is cut for the gang until clear, of whom it is not known what the rules say.
+	vague, putOff           int
+	unasked, resumes, clear time.Time
 }
 
 // ask notes that rules are to be asked about what the gang has just been given, and why it was refused before.
@@ -187,25 +196,79 @@ func (c *checking) without(excluded func(node string) bool) func(node string) bo
 
 // forgive forgets which nodes stood in the way of a cut once that is long enough ago or the nodes have changed. After
 // the last of several attempts it is time alone that counts: nodes may change all the time. Where they did for where
-// others are that is sooner, once any of these have moved.
+// others are that is sooner, once any of these have moved. What has been laid out is of the nodes as they were.
 func (v *waitlist) forgive(g *gang, now time.Time) {
 	c := &g.check
-	changed := c.seen != v.nodes[g.full.Flavor] && !c.rests
-	if moved := c.moved || len(c.skewed) > 0 && v.leftSince(g); moved && c.soonest.Before(c.until) {
-		c.until = c.soonest
+	if len(c.skewed) > 0 && v.leftSince(g) {
+		c.move()
 	}
-	c.moved = false
-	if c.until.IsZero() || !changed && now.Before(c.until) {
+	changed, over := c.seen != v.nodes[g.full.Flavor] && !c.rests, !now.Before(c.until)
+	moved := len(c.moved) > 0 && !now.Before(c.soonest)
+	doubted := c.until.Equal(c.clear) // nothing is said against what has been laid out
+	switch {
+	case c.until.IsZero():
+		c.moved = nil
 		return
-	}
-	c.cuts, c.reaches, c.rests, c.until = turnings{}, nil, false, time.Time{}
-	clear(c.inVain)
-	if c.laidFor(true) != nil && !g.activates() {
-		c.laid = nil // it is of the nodes as they were
+	case changed, over:
+		c.cuts, c.reaches, c.rests, c.until, c.moved = turnings{}, nil, false, time.Time{}, nil
+	case moved:
+		c.cuts.forget(func(node string) bool { return c.moved[node] })
+		c.rests, c.moved = false, nil
+	default:
+		return
 	}
 	if changed {
 		c.tries = 0
 	}
+	clear(c.inVain)
+	l := c.laidFor(true)
+	switch {
+	case l == nil || g.activates():
+	case over && !doubted || moved:
+		c.laid = nil
+	case v.altered[g.full.Flavor] > l.at && c.drops < mostDrops:
+		c.laid = nil
+		c.drops++
+	}
+}
+
+// move notes that pods have left nodes since some turned the gang down for where others are.
+func (c *checking) move() {
+	if c.moved == nil {
+		c.moved = map[string]bool{}
+	}
+	maps.Copy(c.moved, c.skewed)
+}
+
+// rest returns how long what nodes have said of a decision to cut counts.
+func (c *checking) rest(now time.Time) time.Duration {
+	if len(c.moved) > 0 && c.soonest.Before(c.until) {
+		return c.soonest.Sub(now)
+	}
+	return c.until.Sub(now)
+}
+
+// doubt has nobody be cut for the gang for a time, the longer the more often in a row it could not be found out what
+// rules say, and as long as nodes may change.
+func (c *checking) doubt(now time.Time) {
+	c.clear = now.Add(firstRetry << min(c.vague, mostRetries))
+	if c.until.IsZero() {
+		c.until, c.soonest = c.clear, c.clear
+	}
+	c.vague++
+	c.hasty++
+}
+
+// postpone has a start wait a few seconds of whose pods there was no time to find out where they could be spread, and
+// reports whether it is to: there is more time the next time, until there is the most.
+func (c *checking) postpone(now time.Time) bool {
+	if c.putOff >= mostHasty {
+		return false
+	}
+	c.resumes = now.Add(firstRetry)
+	c.putOff++
+	c.hasty++
+	return true
 }
 
 // shun has what nodes have said of a decision to cut count for a time, the longer the more often they did; sooner not
@@ -214,6 +277,15 @@ func (c *checking) shun(now time.Time) {
 	c.until = now.Add(firstShun << min(c.tries, mostShuns))
 	c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
 	c.tries++
+}
+
+// sooner has nodes that turn a decision down once more for where the others are be asked about it again later than the
+// last time.
+func (c *checking) sooner(turned []Turning, now time.Time) {
+	if !now.Before(c.soonest) && slices.ContainsFunc(turned, func(t Turning) bool { return t.Skewed }) {
+		c.soonest = now.Add(firstRetry << min(c.tries, mostRetries))
+		c.tries++
+	}
 }
 
 // shuns reports whether a node is left alone because it turned down a start of the gang, or a decision to cut for it.
@@ -260,13 +332,15 @@ const (
 	mostRetries = 6
 )
 
+// mostDrops is how often what has been laid out is dropped because nodes have changed: they may change all the time.
+const mostDrops = 5
+
+// mostHasty is how often a start is put off for want of time: whoever asks takes no longer after that.
+const mostHasty = 3
+
 // firstShun is how long nodes that turned a decision down are left alone for the first time; each time after is twice
 // as long, mostShuns times.
 const (
 	firstShun = time.Minute
 	mostShuns = 5
 )
-
-// mostVague is how often a decision of which nothing could be found out rests for twice as long, at firstRetry first:
-// the scheduler may have a node a moment later than the book has it.
-const mostVague = 3

@@ -44,7 +44,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 	ask := f.askForSome(g, least, least.Within(missing), !g.activating(), pod)
 	state := f.stateFor(g, now)
 	if !g.activating() {
-		if g.check.rests || f.rebuffs.rebuffed(g, now) != nil {
+		if g.check.rests || now.Before(g.check.clear) || f.rebuffs.rebuffed(g, now) != nil {
 			state.Candidates, state.Loans = nobody, nil
 		}
 		ask.Excluded, ask.Claim.Most = g.check.without(ask.Excluded), g.mostThen()

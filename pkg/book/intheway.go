@@ -16,7 +16,7 @@ func (f *horizon) rejection(s *study) *plan.Rejection {
 	}
 	shunned := g.check.cuts.said()
 	if c := &g.check; !c.until.IsZero() && len(shunned)+len(c.reaches) > 0 {
-		out := &plan.Rejection{Vain: true, Rest: c.until.Sub(s.state.Now)}
+		out := &plan.Rejection{Vain: true, Rest: c.rest(s.state.Now)}
 		for node, why := range shunned {
 			out.Add(node, why)
 		}

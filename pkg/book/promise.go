@@ -87,7 +87,7 @@ func (v *activations) conclude(s *study, now time.Time) {
 		v.waiting.wake(g)
 		return
 	}
-	if p == nil && g.unlay(true, now) {
+	if p == nil && !now.Before(g.check.clear) && g.unlay(true, now) {
 		g.ripe = true
 		v.waiting.wake(g)
 		return

@@ -34,10 +34,10 @@ func (s *storm) rebuffed() (refused string) {
 }
 
 // change has a node be another.
-func (s *storm) change(name string, change func(*corev1.Node)) {
-	node := s.Nodes[name].DeepCopy()
+func (w *world) change(name string, change func(*corev1.Node)) {
+	node := w.Nodes[name].DeepCopy()
 	change(node)
-	s.SetNode(node)
+	w.SetNode(node)
 }
 
 // vain lets time go by in which others could be cut for run1, and asserts whether that is in vain, so that they are

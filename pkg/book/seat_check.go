@@ -1,6 +1,7 @@
 package book
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -93,6 +94,21 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 func (s *seating) accepts(g *gang, name string) bool {
 	return s.nodes.accepts(g, name) &&
 		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
+}
+
+// mostBeside returns how many pods nodes take at most beside those of a gang that have been planned there by
+// themselves.
+func (s *seating) mostBeside(g *gang, most map[string]int) map[string]int {
+	out := maps.Clone(most)
+	for _, m := range g.active.members {
+		if m == nil || m.stage != assigned || s.held[m.pod.UID].seated {
+			continue
+		}
+		if n, bounded := out[m.node]; bounded {
+			out[m.node] = max(0, n-1)
+		}
+	}
+	return out
 }
 
 // standsBy reports whether a spare stands by where a rank of its group could go on, and makes room for no other.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -22,16 +23,16 @@ func SpreadKeys(pod *corev1.Pod) (keys []string) {
 	return keys
 }
 
-// nextInTurn returns the first rank of a start that is still to come to its node and must be spread over nodes: the
-// rules look at each beside those that have come, so that they come in order. Those that are made only once others run
-// are not waited for.
+// nextInTurn returns the first of the ranks that are placed together which is still to come to its node and must be
+// spread over nodes: the rules look at each beside those that have come, so that they come in order. Those that are
+// made only once others run are not waited for.
 func (g *gang) nextInTurn() *member {
-	if g.started() || g.committed {
+	if g.committed {
 		return nil
 	}
 	late := g.run != nil && g.run.Spec.TheirsComeLate()
 	for _, m := range g.active.members {
-		if m != nil && m.stage == assigned && len(SpreadKeys(m.pod)) > 0 && !(late && m.standIn) {
+		if m != nil && m.stage == assigned && !m.extra() && len(SpreadKeys(m.pod)) > 0 && !(late && m.standIn) {
 			return m
 		}
 	}
@@ -41,7 +42,7 @@ func (g *gang) nextInTurn() *member {
 // awaitsTurn reports whether another rank of a member's gang must come to its node before it may. Spares come last: the
 // rule by which ranks are spread may count them.
 func (g *gang) awaitsTurn(m *member) bool {
-	if m.stage != assigned || !m.part.Spare && len(SpreadKeys(m.pod)) == 0 {
+	if m.stage != assigned || m.extra() || !m.part.Spare && len(SpreadKeys(m.pod)) == 0 {
 		return false
 	}
 	next := g.nextInTurn()
@@ -50,6 +51,8 @@ func (g *gang) awaitsTurn(m *member) bool {
 
 // layout is where the rules by which pods are spread would have those of a gang be.
 type layout struct {
+	// at is the epoch of the nodes that were looked at.
+	at int64
 	// cuts says that it is for a decision to cut, and exact that the pods are to be on these very nodes.
 	cuts, exact bool
 	// early says that a start was asked about, which others have to be cut for.
@@ -65,11 +68,15 @@ type layout struct {
 	instead []Turning
 }
 
-// lay has the next plan of a start, or decision to cut, put the pods where other rules would have them spread, rather
-// than go by what nodes have said of where the others are: a start once, and a decision on such parts of the nodes
-// first, so that it is drawn among all who are there, and then on these very nodes. It reports whether it has.
+// lay has the next plan of a start, or of ranks that come later, or decision to cut, put the pods where other rules
+// would have them spread, rather than go by what nodes have said of where the others are: a start once, and a decision
+// on such parts of the nodes first, so that it is drawn among all who are there, and then on these very nodes. It
+// reports whether it has.
 func (c *checking) lay(asked *Check) bool {
 	before := c.laidFor(asked.Cuts)
+	if asked.Unsure || asked.Unlaid {
+		return false
+	}
 	c.laid = nil
 	switch {
 	case len(asked.Spread) == 0 && before != nil && before.parts != nil:
@@ -92,11 +99,14 @@ func (c *checking) lay(asked *Check) bool {
 
 // layOut returns the layout that has the pods of a check on these very nodes.
 func layOut(asked *Check, nodes []string) *layout {
-	l := &layout{cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
+	l := &layout{at: asked.epoch, cuts: asked.Cuts, exact: true, on: map[rank.Part]string{}, most: map[string]int{}}
 	for node := range asked.Spots {
 		l.most[node] = 0
 	}
 	for i, node := range nodes {
+		if asked.sits(i) {
+			continue // no plan places it
+		}
 		l.on[asked.ranks[i]] = node
 		l.most[node]++
 	}
@@ -198,18 +208,38 @@ func (g *gang) unlay(cuts bool, now time.Time) bool {
 	return true
 }
 
-// forgetLayout has a gang be laid out anew, but for a decision that is under way.
-func (c *checking) forgetLayout() {
+// forgetLayout has a gang be laid out anew where that was in vain, or altogether but for a decision that is under way.
+func (c *checking) forgetLayout(all bool) {
 	clear(c.inVain)
-	if c.laid != nil && c.laid.early {
+	if all && c.laid != nil && c.laid.early {
 		c.laid = nil
 	}
 }
 
-// forget has what some nodes have said of a gang not count any more.
-func (g *gang) forget(of func(node string) bool) {
-	maps.DeleteFunc(g.upTo, func(node string, _ int) bool { return of(node) })
-	g.readmit(func(node, _ string) bool { return of(node) })
+// forget has what some nodes have said not count any more.
+func (s *turnings) forget(of func(node string) bool) {
+	maps.DeleteFunc(s.upTo, func(node string, _ int) bool { return of(node) })
+	maps.DeleteFunc(s.why, func(node, _ string) bool { return of(node) })
+	s.readmit(func(node, _ string) bool { return of(node) })
+}
+
+// alters reports whether a node has become another for rules that look at several nodes.
+func alters(old, node *corev1.Node) bool {
+	return old == nil || old.UID != node.UID || !maps.Equal(old.Labels, node.Labels) ||
+		!equality.Semantic.DeepEqual(old.Status.Allocatable, node.Status.Allocatable) ||
+		!slices.Equal(lastingTaints(old), lastingTaints(node))
+}
+
+// lastingTaints names the taints of a node that those who serve it have given it: those that come and go with its state
+// are none.
+func lastingTaints(node *corev1.Node) (out []string) {
+	for i := range node.Spec.Taints {
+		if t := &node.Spec.Taints[i]; !strings.HasPrefix(t.Key, "node.kubernetes.io/") {
+			out = append(out, t.ToString())
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // skew notes that a node turned a gang down for where the others are: a node that takes none is not left alone for it.

@@ -26,6 +26,35 @@ func spreadOver(key string, skew int) func(*rqv1.RunSpec) {
 	}
 }
 
+// ruleAny is a rule by which pods are spread over nodes or domains.
+func ruleAny(t *rapid.T) corev1.TopologySpreadConstraint {
+	return corev1.TopologySpreadConstraint{MaxSkew: rapid.Int32Range(1, 2).Draw(t, "skew"),
+		TopologyKey:       rapid.SampledFrom([]string{"fabric.domain", corev1.LabelHostname}).Draw(t, "over"),
+		WhenUnsatisfiable: corev1.DoNotSchedule}
+}
+
+// spreadAny has a Run's pods be spread in a random way.
+func spreadAny(t *rapid.T) func(*rqv1.RunSpec) {
+	rule := ruleAny(t)
+	return func(s *rqv1.RunSpec) {
+		if s.Template == nil {
+			s.Template = &corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+		}
+		of := s.Template
+		of.Labels = map[string]string{"app": "spread"}
+		rule.LabelSelector = &metav1.LabelSelector{MatchLabels: of.Labels}
+		of.Spec.TopologySpreadConstraints = append(of.Spec.TopologySpreadConstraints, rule)
+	}
+}
+
+// spreadTheirsAny has the pods that others make be spread in a random way, or not.
+func (w *world) spreadTheirsAny(t *rapid.T) {
+	if w.Checks && rapid.IntRange(0, 2).Draw(t, "others' are spread") == 0 {
+		rule := ruleAny(t)
+		w.controllers.spread = &rule
+	}
+}
+
 // pinnedTo has a Run's pods be on one node alone.
 func pinnedTo(name string) func(*rqv1.RunSpec) {
 	return func(s *rqv1.RunSpec) {

@@ -141,6 +141,7 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	claim := x.agenda.debts.claim(g, g.keptFor(missing), now)
+	claim.Most = x.seats.mostBeside(g, claim.Most)
 	fits := func(width int) ([]plan.Assignment, *plan.Refusal) {
 		d := g.full.At(width)
 		within := d.Within(missing)
@@ -178,6 +179,8 @@ func (x *starter) heldUp(g *gang, now time.Time) *plan.Refusal {
 	switch {
 	case g.rests(now):
 		return g.restsInVain()
+	case now.Before(g.check.resumes):
+		return g.notYet("finding out where its pods can be spread takes longer; it is tried again within seconds")
 	case x.standsBack(g, now):
 		return g.notYet("Runs ahead of it in line are tried first, because its maxDuration was over")
 	}

@@ -75,6 +75,7 @@ func (s *storm) judge() {
 func (s *storm) asked(run *rqv1.Run) bool {
 	t := run.Spec.Template
 	own := t != nil && (t.Spec.Affinity != nil || len(t.Spec.Volumes)+len(t.Spec.TopologySpreadConstraints) > 0)
+	own = own || run.Spec.Theirs() && s.controllers.spread != nil
 	return s.Checks && (own || len(s.Rejects) > 0 || s.Turns != nil)
 }
 

@@ -151,6 +151,7 @@ func TestStorms(t *testing.T) {
 		w.forgetful(t)
 		w.asks(rapid.Bool().Draw(t, "rules are asked"))
 		w.zonedAny(t)
+		w.spreadTheirsAny(t)
 		w.nodesAny(t)
 		if rapid.IntRange(0, 3).Draw(t, "taints") == 0 {
 			w.tolerating()

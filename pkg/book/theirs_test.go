@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
@@ -52,6 +53,8 @@ type controllers struct {
 	claims     map[int]string   // those of them that use a volume, by slot
 	// spreads says which are to be spread evenly over nodes; nil for none.
 	spreads func(slot int) bool
+	// spread is the rule by which all are spread over nodes like their Run's others, but for whom it counts; nil for none.
+	spread *corev1.TopologySpreadConstraint
 }
 
 // wants returns how many pods a Run's controller is to make.
@@ -120,6 +123,10 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 			if w.controllers.spreads != nil && w.controllers.spreads(n) {
 				spread = []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: corev1.LabelHostname,
 					WhenUnsatisfiable: corev1.DoNotSchedule}}
+			}
+			if rule := w.controllers.spread; rule != nil {
+				spread = []corev1.TopologySpreadConstraint{*rule}
+				spread[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{rqv1.LabelRun: run.Name}}
 			}
 			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity,
 				Spread: spread, Claim: w.controllers.claims[n]})

@@ -92,7 +92,7 @@ func (b *Book) unanswer(g *gang, now time.Time) {
 		}
 		b.places.concludeSeats(g, c, unsure)
 	case g.activation != nil:
-		b.turns.refute(g, nil, nil, true, now)
+		b.turns.refute(g, &Check{Run: g.run.UID, Cuts: true, Unsure: true}, nil, true, now)
 	default:
 		g.check.trust(now)
 		b.places.makeRoom(g)

@@ -50,6 +50,8 @@ type waitlist struct {
 	eases                 map[string]int64 // when a Budget came to owe less to others
 	payers                int64            // when it changed who may ask whom
 	funds                 int64            // when a Budget last came to pay otherwise than for what is given back
+	// altered is when nodes of a flavor last came, went, or became others in what rules see of several of them.
+	altered map[string]int64
 	// dating is when something changed on which dates rest, by flavor.
 	dating map[string]int64
 	// promised is when something else was promised last, by flavor.
@@ -70,8 +72,7 @@ func newWaitlist(args *config.Args, fleet *topology.Fleet, accounts *budget.Acco
 		money:  moneyLines{},
 		crowds: map[crowdKey]*crowd{}, inFlavor: map[string]*line{}, queues: map[scarce]*queue{}, rejected: map[string]int{},
 		room: epochs(), nodes: epochs(), budget: epochs(), edited: epochs(), hours: epochs(), eases: epochs(),
-		dating:   epochs(),
-		promised: epochs(), left: map[string]departed{}}
+		altered: epochs(), dating: epochs(), promised: epochs(), left: map[string]departed{}}
 }
 
 // add has a gang wait that has been refused, or wait for something else.
@@ -171,6 +172,9 @@ func (w *waitlist) wakeNodes(flavor string) {
 	w.nodes[flavor] = w.epoch
 }
 
+// alter notes that the nodes of a flavor are others for rules that look at several of them.
+func (w *waitlist) alter(flavor string) { w.altered[flavor] = w.epoch }
+
 // wakeBudget notes that a Budget may be able to pay for more.
 func (w *waitlist) wakeBudget(name string) {
 	w.epoch++
@@ -233,7 +237,8 @@ func (w *waitlist) pardon(g *gang) {
 	elsewhere := len(g.check.skewed) > 0 && w.leftSince(g)
 	if elsewhere { // which is about no node that turned it down: its retries come ever later all the same
 		g.forget(func(node string) bool { return g.check.skewed[node] })
-		g.check.skewed, g.check.moved = nil, true
+		g.check.move()
+		g.check.skewed = nil
 	}
 	before := len(g.upTo) + len(g.turnedBy())
 	g.forget(func(node string) bool { return all || w.left[node].since(g) })
@@ -241,7 +246,7 @@ func (w *waitlist) pardon(g *gang) {
 		g.check.reaches = nil
 	}
 	if all || elsewhere {
-		g.check.forgetLayout()
+		g.check.forgetLayout(elsewhere || w.altered[g.full.Flavor] > g.tried)
 	}
 	if all || len(g.upTo)+len(g.turnedBy()) < before {
 		g.check.fails = 0

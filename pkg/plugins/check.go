@@ -65,7 +65,7 @@ func (pl *Jobtree) decide(ctx context.Context, pod *corev1.Pod, now time.Time) {
 		}
 		settled := a.sure && len(a.turned) == 0
 		check.Unsure = !a.sure
-		pl.book.Conclude(check, a.turned, !a.sure || !settled && round == mostRounds, now)
+		pl.book.Conclude(check, a.turned, check.Doubtful(a.turned) || !settled && round == mostRounds, now)
 		if settled {
 			return
 		}
@@ -111,6 +111,8 @@ func (pl *Jobtree) ask(ctx context.Context, check *book.Check, round int, since 
 	}
 	if a.sure {
 		check.ArrangeAnew(v.turned, func(cleared bool) []string { return v.arrange(ctx, check, cleared) })
+	} else {
+		check.Unlaid = slices.ContainsFunc(v.turned, func(t book.Turning) bool { return t.Skewed })
 	}
 	a.turned, a.accepted, a.interrupted = v.turned, len(v.accepted), v.late && check.Cuts
 	return a

@@ -52,11 +52,16 @@ func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leavin
 	restore, ok := anew.without(ctx, leaving)
 	defer restore()
 	if !ok {
+		check.Unlaid = true
 		return nil
 	}
-	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
+	unseen := false
+	nodes := check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		accepted := len(anew.accepted)
 		switch {
+		case !anew.sees(place.Node):
+			unseen = true
+			return book.Refused
 		case anew.over() || !anew.put(ctx, check, place, false):
 			return book.Unknown
 		case len(anew.accepted) > accepted:
@@ -66,6 +71,14 @@ func (v *verifier) arrangeWithout(ctx context.Context, check *book.Check, leavin
 		}
 		return book.Refused
 	})
+	check.Unlaid = check.Unlaid || unseen && nodes == nil
+	return nodes
+}
+
+// sees reports whether the scheduler has a node as the book has it.
+func (v *verifier) sees(node string) bool {
+	info, err := v.snapshot.NodeInfos().Get(node)
+	return err == nil && info.Node() != nil && v.knows(info.Node())
 }
 
 // selectsAll reports whether pods of a kind are to be spread among all others. Of these PodTopologySpread counts those

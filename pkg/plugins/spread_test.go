@@ -116,6 +116,51 @@ func TestArrange(t *testing.T) {
 	}
 }
 
+// TestArrangedInTime: where there is no time it is not known where pods could be spread, which is not the same as
+// nowhere.
+func TestArrangedInTime(t *testing.T) {
+	const zone = corev1.LabelTopologyZone
+	for name, c := range map[string]struct {
+		room, time int
+		unseen     string // as the book has it
+		want       []string
+		unsure     bool
+	}{
+		"time enough": {room: 1, time: 9, want: []string{"a0", "b0"}},
+		"too little":  {room: 1, time: 1, unsure: true},
+		"no room":     {room: 0, time: 9},
+		"a node that the scheduler does not have": {room: 1, time: 9, unseen: "a0", want: []string{"a1", "b0"}},
+		"the only one that it does not have":      {room: 1, time: 9, unseen: "b0", unsure: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check := &book.Check{Spots: map[string]book.Spot{}}
+			var nodes []*corev1.Node
+			for i, name := range []string{"a0", "a1", "b0"} {
+				node := cpuNode(name)
+				node.Labels[zone] = name[:1]
+				nodes = append(nodes, node)
+				check.Spots[name] = book.Spot{Pods: max(c.room, 1-i), Labels: node.Labels}
+				if i == 2 {
+					continue // there are two pods
+				}
+				pod := spreadPod("8", zone)
+				pod.Name, pod.UID = fmt.Sprint("rank", i), types.UID(fmt.Sprint("rank", i))
+				check.Places = append(check.Places, book.Place{Pod: pod, Node: "a0"})
+			}
+			snapshot, asked := cache.NewSnapshot(nil, nodes), 0
+			v := &verifier{plugins: judges(t, snapshot), snapshot: snapshot,
+				knows: func(n *corev1.Node) bool { return n.Name != c.unseen },
+				over:  func() bool { asked++; return asked > c.time }}
+			check.ArrangeAnew([]book.Turning{{Skewed: true}}, func(clear bool) []string {
+				return v.arrange(t.Context(), check, clear)
+			})
+			if diff := cmp.Diff(c.want, check.Spread); diff != "" || check.Unlaid != c.unsure {
+				t.Errorf("unsure: %t, nodes (-want +got):\n%s", check.Unlaid, diff)
+			}
+		})
+	}
+}
+
 // TestSpreadAmongAll: kube-scheduler counts nobody for pods that are to be spread among all others, and has them be
 // anywhere.
 func TestSpreadAmongAll(t *testing.T) {

@@ -62,7 +62,7 @@ func (c *Cluster) forecast(uid types.UID) {
 		c.meanwhile()
 		accepted := sure && len(turned) == 0
 		check.Unsure = !sure
-		c.Book.Conclude(check, turned, !sure || !accepted && round == attempts, c.Now)
+		c.Book.Conclude(check, turned, check.Doubtful(turned) || !accepted && round == attempts, c.Now)
 		if accepted {
 			return
 		}

@@ -98,8 +98,13 @@ type Cluster struct {
 	// Refuses reports whether another plugin refuses a pod that has its node, as nobody could ask before. It is nil for no
 	// such plugin.
 	Refuses func(pod *corev1.Pod, node string, at Point) bool
-	// Hurried has there be time to ask about one more place a cycle.
-	Hurried bool
+	// Hurried has there be time to ask about one more place a cycle, and Unlaid none to find out where pods could be
+	// spread.
+	Hurried, Unlaid bool
+	// altered counts how often nodes came, went or were labelled otherwise, and came is what it was as pods came to their
+	// nodes.
+	altered int
+	came    map[types.UID]int
 	// Meanwhile happens the next time that those rules are asked, before they answer; nil for nothing.
 	Meanwhile func()
 	// Groups makes the Runs that stand for pods which no Run made; nil for nobody, where Make has pods be made for Runs.
@@ -141,6 +146,7 @@ func New(o Options) *Cluster {
 		Bystanders: map[types.UID]*corev1.Pod{}, surprised: map[types.UID]bool{},
 		Waiting: newAgenda[types.UID](), Binding: map[types.UID]string{}, Queue: map[types.UID]bool{},
 		Ends: newAgenda[types.UID](), Retries: newAgenda[string](), looks: newAgenda[string](), changed: map[string]bool{},
+		came: map[types.UID]int{},
 	}
 	c.Boot(nil)
 	return c

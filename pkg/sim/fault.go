@@ -22,8 +22,10 @@ const (
 	Bindings
 	Expiries
 	Openings
+	Words
 	// ByControllers are those that decisions on Runs are carried out with.
-	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations | Expiries | Openings
+	ByControllers = Statuses | Reservations | Deletions | Closings | Services | Creations | Expiries |
+		Openings | Words
 	// All are all.
 	All = ByControllers | Bindings
 )

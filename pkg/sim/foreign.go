@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -135,21 +136,26 @@ func (s server) ReleasePods(_ context.Context, released []*corev1.Pod) error {
 	return nil
 }
 
-// TellPods tells pods of others why they wait.
+// TellPods tells pods of others why they wait, those that take it.
 func (s server) TellPods(_ context.Context, words []lifecycle.Word) error {
 	for i := range words {
 		stored := s.Pods[words[i].Pod.UID]
 		if stored == nil {
 			continue
 		}
-		pod := stored.DeepCopy()
-		pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled
+		err := s.write(Words, stored.Name, func() {
+			pod := stored.DeepCopy()
+			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled
+			})
+			pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
+				Status: corev1.ConditionFalse, Reason: words[i].Reason, Message: words[i].Message,
+				LastProbeTime: metav1.NewTime(s.Now)})
+			s.SetPod(pod)
 		})
-		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled,
-			Status: corev1.ConditionFalse, Reason: words[i].Reason, Message: words[i].Message,
-			LastProbeTime: metav1.NewTime(s.Now)})
-		s.SetPod(pod)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return err
+		}
 	}
 	return nil
 }

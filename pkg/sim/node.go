@@ -63,6 +63,7 @@ func (c *Cluster) Revive(node string) {
 // ForgetNode deletes a node. Pods that are on it stay until somebody deletes them.
 func (c *Cluster) ForgetNode(name string) {
 	delete(c.Nodes, name)
+	c.altered++
 	c.Book.RemoveNode(name)
 }
 

@@ -85,6 +85,9 @@ func (i index[K]) sorted(of string) []K { return slices.Sorted(maps.Keys(i[of]))
 
 // SetNode makes or changes a node.
 func (c *Cluster) SetNode(node *corev1.Node) {
+	if was := c.Nodes[node.Name]; was == nil || !maps.Equal(was.Labels, node.Labels) {
+		c.altered++
+	}
 	c.Nodes[node.Name] = node
 	c.Book.SetNode(node)
 }

@@ -124,6 +124,7 @@ func (c *Cluster) enqueue(pod *corev1.Pod) {
 
 // permit has a pod arrive at the barrier of its gang.
 func (c *Cluster) permit(uid types.UID, node string) {
+	c.came[uid] = c.altered
 	open, release, wait := c.Book.Arrive(uid, c.Now)
 	switch {
 	case !open && wait <= 0:
@@ -139,6 +140,7 @@ func (c *Cluster) permit(uid types.UID, node string) {
 			c.Waiting.Delete(other)
 			c.Binding[other] = c.Book.Assigned(other)
 		}
+		c.checkSpread(append(release, uid))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
@@ -30,11 +31,10 @@ func (c *Cluster) skewed(pod *corev1.Pod, node string, leaves map[types.UID]bool
 		if rule.WhenUnsatisfiable != corev1.DoNotSchedule {
 			continue
 		}
-		on, reaches := map[string]int{}, labels.SelectorFromSet(pod.Spec.NodeSelector) // by the label's value
-		counts, _ := metav1.LabelSelectorAsSelector(rule.LabelSelector)
+		on, counts := c.domainsOf(pod, rule.TopologyKey), counted(&rule) // by the label's value
 		for _, other := range c.Nodes {
-			if value, has := other.Labels[rule.TopologyKey]; has && reaches.Matches(labels.Set(other.Labels)) {
-				on[value] += accepted.like(other.Name, counts)
+			if _, has := on[other.Labels[rule.TopologyKey]]; has {
+				on[other.Labels[rule.TopologyKey]] += accepted.like(other.Name, counts)
 			}
 		}
 		for _, other := range c.fellows(pod, leaves) {
@@ -89,6 +89,8 @@ func (c *Cluster) arrangeBy(check *book.Check, manner book.Manner, clear bool) [
 	return check.Arrange(manner, clear, func(place book.Place) book.Verdict {
 		why, skewed := c.among(place.Pod, place.Node, leaves, accepted)
 		switch {
+		case c.Unlaid:
+			return book.Unknown
 		case c.rejects(place.Pod, place.Node) != "", why != "" && !skewed:
 			return book.Refused
 		case skewed:
@@ -97,4 +99,50 @@ func (c *Cluster) arrangeBy(check *book.Check, manner book.Manner, clear bool) [
 		accepted.add(place)
 		return book.Accepted
 	})
+}
+
+// checkSpread asserts of pods that the barrier of their gang lets through together, if those are the first of their Run
+// that do, that they are spread as their rules say, unless the nodes have become others since they came.
+func (c *Cluster) checkSpread(let []types.UID) {
+	first := c.Pods[let[0]]
+	run := c.Runs[first.Labels[rqv1.LabelRun]]
+	bound := func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" }
+	if run == nil || run.Status.Phase != rqv1.RunPending || slices.ContainsFunc(c.fellows(first, nil), bound) ||
+		slices.ContainsFunc(let, func(uid types.UID) bool { return c.came[uid] != c.altered }) {
+		return
+	}
+	for _, uid := range let {
+		pod := c.Pods[uid]
+		for _, rule := range pod.Spec.TopologySpreadConstraints {
+			on, counts := c.domainsOf(pod, rule.TopologyKey), counted(&rule)
+			for _, other := range let {
+				if of := c.Pods[other]; of.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) &&
+					counts.Matches(labels.Set(of.Labels)) {
+					on[c.valueOn(c.on(of), rule.TopologyKey)]++
+				}
+			}
+			all := slices.Sorted(maps.Values(on))
+			if all[len(all)-1]-all[0] > int(rule.MaxSkew) {
+				c.violated("R31: %s starts with %v pods by %s, whose skew may be %d", run.Name, on, rule.TopologyKey,
+					rule.MaxSkew)
+			}
+		}
+	}
+}
+
+// domainsOf returns the values of a label of the nodes that a pod's selector allows, each with no pods.
+func (c *Cluster) domainsOf(pod *corev1.Pod, key string) map[string]int {
+	on, reaches := map[string]int{}, labels.SelectorFromSet(pod.Spec.NodeSelector)
+	for _, node := range c.Nodes {
+		if value, has := node.Labels[key]; has && reaches.Matches(labels.Set(node.Labels)) {
+			on[value] = 0
+		}
+	}
+	return on
+}
+
+// counted is which pods a rule counts.
+func counted(rule *corev1.TopologySpreadConstraint) labels.Selector {
+	counts, _ := metav1.LabelSelectorAsSelector(rule.LabelSelector)
+	return counts
 }
