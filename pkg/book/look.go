@@ -26,7 +26,7 @@ func (o *observer) lookAtNode(l *Look, g *gang, name string) {
 		return
 	}
 	state := NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name), Outage: o.nodes.fleet.Outage(name)}
+		Accepts: g != nil && !g.spurned[name] && o.places.seats.acceptsAny(g, name), Outage: o.nodes.fleet.Outage(name)}
 	if sign, out := outage.SignOf(o.nodes.byName[name]); out {
 		state.Sign = sign.Condition
 	}

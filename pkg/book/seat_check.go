@@ -9,6 +9,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // asksForSeats reports whether other scheduling rules are to be asked about ranks in the places of spares.
@@ -90,15 +91,27 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 
 // accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which
 // holds all that the rank asks for: nobody else may have come to hold it besides.
-func (s *seating) accepts(g *gang, name string) bool {
+func (s *seating) accepts(g *gang, name string, asks *topology.Amounts) bool {
 	return s.nodes.accepts(g, name) &&
-		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
+		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, asks, 0) == "" })
+}
+
+// acceptsAny reports whether any rank could be.
+func (s *seating) acceptsAny(g *gang, name string) bool {
+	variants := g.variants()
+	if variants == nil {
+		return s.accepts(g, name, g.demand.Beside)
+	}
+	return slices.ContainsFunc(variants, func(v *variant) bool { return s.accepts(g, name, v.beside) })
 }
 
 // standsBy reports whether a spare stands by where a rank of its group could go on, and makes room for no other.
 func (s *seating) standsBy(spare *member) bool {
-	return spare != nil && spare.stage == bound && !spare.leaving && !spare.doomed() &&
-		!spare.gang.seats(spare.pod.UID) && !spare.gang.spurned[spare.node] && s.accepts(spare.gang, spare.node)
+	if spare == nil || spare.stage != bound || spare.leaving || spare.doomed() {
+		return false
+	}
+	g, node := spare.gang, spare.node
+	return !g.seats(spare.pod.UID) && !g.spurned[node] && s.accepts(g, node, g.asks(spare.part, nil))
 }
 
 // hasSeat reports whether a rank has room in the place of a spare, which may hold it still.

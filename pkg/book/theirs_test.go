@@ -50,6 +50,7 @@ type controllers struct {
 	affinity   *corev1.Affinity // of the pods that they make
 	pinned     map[int]string   // those of them that name a node, by slot
 	claims     map[int]string   // those of them that use a volume, by slot
+	cpus       map[int]string   // those of them that ask for CPUs, by slot
 	// spreads says which are to be spread evenly over nodes; nil for none.
 	spreads func(slot int) bool
 }
@@ -122,7 +123,7 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 					WhenUnsatisfiable: corev1.DoNotSchedule}}
 			}
 			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity,
-				Spread: spread, Claim: w.controllers.claims[n]})
+				Spread: spread, Claim: w.controllers.claims[n], CPU: w.controllers.cpus[n]})
 		}
 	}
 }

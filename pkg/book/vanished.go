@@ -95,7 +95,7 @@ func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
 			return false
 		}
 		node := s.held[v.pod].node
-		takes := s.accepts(g, node) || s.nodes.outOfService(g, v.index, node)
+		takes := s.accepts(g, node, g.asks(rank.Part{Index: v.index}, nil)) || s.nodes.outOfService(g, v.index, node)
 		return takes && slices.ContainsFunc(missing, func(m plan.Missing) bool {
 			return !m.Spare && m.Index == v.index && !g.hasSpareFor(m.Part)
 		})
