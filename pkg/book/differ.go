@@ -88,6 +88,23 @@ func (v *variants) ofPart(g *gang, part rank.Part) *variant {
 	return v.of(g, m.pod, m.says(), m.beside)
 }
 
+// alike returns ranks that have pods by the variants of these.
+func (g *gang) alike(ranks []int) (out [][]int) {
+	if !g.theirs() {
+		return [][]int{ranks}
+	}
+	var variants variants
+	at := map[*variant]int{}
+	for _, index := range ranks {
+		s := variants.ofPart(g, rank.Part{Index: index})
+		if len(variants.all) > len(out) {
+			at[s], out = len(out), append(out, nil)
+		}
+		out[at[s]] = append(out[at[s]], index)
+	}
+	return out
+}
+
 // lacking returns what a node has too little of beside GPUs for as many pods of a gang as its GPUs would do for; empty
 // where it has enough: by those that have no place and may be there. Of those of many kinds it goes by the first.
 func (t *nodeTable) lacking(g *gang) func(node string, pods int) string {

@@ -2,6 +2,7 @@ package book_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -187,5 +188,49 @@ func TestAPlaceForAPodThatIsMadeLateIsKeptAsOthersOfItsGroupAsk(t *testing.T) {
 			s.Pods.Late, s.Pods.First = true, 3
 		})
 		startsWhole(t, w, 4)
+	})
+}
+
+// TestEachShardGoesWhereItFindsWhatItAsksFor itself: what the first asks for says nothing of the others.
+func TestEachShardGoesWhereItFindsWhatItAsksFor(t *testing.T) {
+	for name, c := range map[string]struct{ cpus, pinned map[int]string }{
+		"the first asks for less": {map[int]string{0: "2", 1: "12"}, nil},
+		"the first asks for more": {map[int]string{0: "12", 1: "2"}, nil},
+		"each has its own node":   {nil, map[int]string{0: "d0-n01", 1: "d0-n00"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.fleet("d0", 2)
+				w.setBudget("a", "org:a", 64)
+				w.bystander("daemon", "d0-n00", "12", 0)
+				w.controllers.cpus, w.controllers.pinned = c.cpus, c.pinned
+				w.submitWithSpares("run00", "org:a", 1, 2, 4, 0, ungrouped, theirs, opportunistic)
+				startsWhole(t, w, 2)
+			})
+		})
+	}
+}
+
+// TestItIsToldWhatNodesLackForThePodsThatHaveNoDate, whatever the first of them asks for.
+func TestItIsToldWhatNodesLackForThePodsThatHaveNoDate(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 2)
+		s.setBudget("a", "org:a", 64)
+		s.setBudget("b", "org:b", 64)
+		s.submitWithSpares("holder", "org:a", 1, 2, 8, 0, withCPU("2", 0), checkpointed)
+		s.work()
+		s.during(time.Minute)
+		s.bystander("daemon", "d0-n00", "10", 0)
+		s.controllers.cpus = map[int]string{0: "2", 1: "7", 2: "7"}
+		s.submitWithSpares("run00", "org:b", 1, 3, 4, 0, ungrouped, theirs)
+		s.bystander("daemon1", "d0-n01", "10", 0)
+		for range 5 {
+			s.work()
+			s.during(reservationLead)
+		}
+		r := s.Book.Refusal(s.Runs["run00"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Rule != "Insufficient cpu" {
+			t.Errorf("it is refused for %+v", r)
+		}
 	})
 }
