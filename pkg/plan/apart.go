@@ -103,7 +103,7 @@ func (p *beside) each() bool {
 		return false
 	}
 	looks := 0
-	p.roomy = map[*Kind][]string{}
+	p.looks, p.roomy = 0, map[*Kind][]string{}
 	for _, k := range p.kinds {
 		room := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing))
 		p.roomy[k.Kind] = slices.DeleteFunc(slices.Clone(k.Nodes), func(node string) bool { return room(node) == 0 })
@@ -168,7 +168,7 @@ func (p *beside) nodesFor(m Missing) (out []string) {
 		if p.looks > mostLooks {
 			return nil
 		}
-		if node >= after && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
+		if node >= after && !(p.strict && group[node]) && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
 			out = append(out, node)
 		}
 	}

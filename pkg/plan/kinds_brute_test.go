@@ -22,6 +22,9 @@ type scene struct {
 	nodes    []string
 	cpu      map[*Kind]int64
 	pays     map[string]int // pods, by envelope
+	// apart says in which region each pod is to be, and that no spare may be on the node of a rank of its group; nil for
+	// neither.
+	apart map[rank.Part]string
 }
 
 func sceneOf(t *rapid.T) *scene {
@@ -114,6 +117,10 @@ func (s *scene) may(placed []stand) bool {
 		if together && regionOf(p.node) != regionOf(last.node) {
 			return false
 		}
+		together = s.demand.Group(p.Part) == s.demand.Group(last.Part)
+		if s.apart != nil && (together && p.node == last.node && p.Spare != last.Spare || s.apart[p.Part] != regionOf(p.node)) {
+			return false
+		}
 		if p.node == last.node {
 			pods++
 			beside += s.cpu[p.Kind]
@@ -153,6 +160,7 @@ func TestKindsOfPodsAgainstAllWays(t *testing.T) {
 		short := attempt.Short(s.fleet)
 		if refusal == nil {
 			s.check(t, places)
+			s.checkApart(t, places)
 			if short != nil {
 				t.Fatalf("it is short of %+v", short)
 			}
@@ -184,6 +192,25 @@ func (s *scene) checkShort(t *rapid.T, short *topology.Shortfall, paid int) {
 	if short.Kind != want || short.ShortGPUs < (len(s.missing)-room)*gpus || short.ShortGPUs > len(s.missing)*gpus ||
 		short.PlaceableGPUs != len(s.missing)*gpus-short.ShortGPUs {
 		t.Fatalf("it is short of %+v; %d of %d pods have places, and money lets %d in", short, room, len(s.missing), paid)
+	}
+}
+
+// checkApart asserts that spares are on other nodes than the ranks of their group, if all could be with each pod in the
+// region where it is (R12).
+func (s *scene) checkApart(t *rapid.T, places []Assignment) {
+	beside := func(on Assignment, spare Assignment) bool {
+		return !on.Spare && on.Group == spare.Group && on.Node == spare.Node
+	}
+	for _, spare := range places {
+		if spare.Spare && slices.ContainsFunc(places, func(a Assignment) bool { return beside(a, spare) }) {
+			s.apart = map[rank.Part]string{}
+			for _, a := range places {
+				s.apart[a.Part] = regionOf(a.Node)
+			}
+			if s.most(true) == len(s.missing) {
+				t.Fatalf("%v is on the node of a rank of its group, and need not be: %+v", spare.Part, places)
+			}
+		}
 	}
 }
 

@@ -251,7 +251,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	}
 	placement, short := fleet.Pack(a.request)
 	if short == nil && a.several != nil { // as many that are alike have a place
-		if out, fits := a.on(fleet).place(); fits {
+		if out, fits := a.on(fleet).placeApart(); fits {
 			return out, nil
 		}
 		return nil, a.refuse(fleet)
