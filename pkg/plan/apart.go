@@ -99,7 +99,7 @@ func (p *beside) roomsFor(u *unit, pods int) (out []string) {
 // each places pods one by one, wherever they may be, and goes back where that leaves others without places: it finds
 // all there is where they are few. Spares come after the ranks of their group, and on its nodes last.
 func (p *beside) each() bool {
-	if _, without := p.partsOf(p.kinds, ""); without > 0 {
+	if !p.mayHaveRoom() {
 		return false
 	}
 	looks := 0

@@ -197,3 +197,28 @@ func TestNoNodeIsLookedAtWhereThatCanLeadToNothing(t *testing.T) {
 		t.Errorf("%d nodes have been looked at, and places found: %v", p.looks, found)
 	}
 }
+
+// TestANodeTakesPodsThatAskForDifferentThings: what one kind leaves of it is another's, so that it takes more pods than
+// any kind alone would find room for.
+func TestANodeTakesPodsThatAskForDifferentThings(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	nodes := []string{"n1", "n2"}
+	for _, name := range nodes {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	both, cpu, memory := asked{200, 200}, asked{300, 0}, asked{0, 300}
+	var kinds []*Kind
+	for _, asks := range []asked{both, cpu, memory} {
+		kinds = append(kinds, &Kind{Beside: asks.amounts(), Nodes: nodes})
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Groups: 1, PodsPerGroup: 6}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i/2]
+	}
+	if !Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Fits(f) {
+		t.Error("they have no places")
+	}
+}
