@@ -168,7 +168,8 @@ func (p *beside) nodesFor(m Missing) (out []string) {
 		if p.looks > mostLooks {
 			return nil
 		}
-		if node >= after && !(p.strict && group[node]) && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
+		apart := !p.strict || !group[node]
+		if node >= after && apart && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
 			out = append(out, node)
 		}
 	}

@@ -52,7 +52,8 @@ func sceneOf(t *rapid.T) *scene {
 		s.fleet.SetNode(topology.Node{Name: node, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
 			Labels: map[string]string{"region": regionOf(node), "fabric.domain": strings.ToUpper(node[:1])}})
 		if rapid.IntRange(0, 2).Draw(t, node+" has a guest") == 0 {
-			s.fleet.Hold(node, rapid.SampledFrom([]int{4, 6}).Draw(t, "its GPUs"), asked{amount("its CPU"), amount("its memory")}.amounts())
+			gpus := rapid.SampledFrom([]int{4, 6}).Draw(t, "its GPUs")
+			s.fleet.Hold(node, gpus, asked{amount("its CPU"), amount("its memory")}.amounts())
 		}
 		if rapid.IntRange(0, 4).Draw(t, node+" is bounded") == 0 {
 			s.claim.Most[node] = rapid.IntRange(0, 1).Draw(t, "most")
@@ -129,7 +130,8 @@ func (s *scene) may(placed []stand) bool {
 			return false
 		}
 		together = s.demand.Group(p.Part) == s.demand.Group(last.Part)
-		if s.apart != nil && (together && p.node == last.node && p.Spare != last.Spare || s.apart[p.Part] != regionOf(p.node)) {
+		shares := together && p.node == last.node && p.Spare != last.Spare
+		if s.apart != nil && (shares || s.apart[p.Part] != regionOf(p.node)) {
 			return false
 		}
 		if p.node == last.node {

@@ -222,3 +222,33 @@ func TestANodeTakesPodsThatAskForDifferentThings(t *testing.T) {
 		t.Error("they have no places")
 	}
 }
+
+// TestARefusalSaysInWhatPodsDiffer: by which nodes they may use, by what they ask for beside GPUs, or by both.
+func TestARefusalSaysInWhatPodsDiffer(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	for _, name := range []string{"n1", "n2"} {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	little, either, one := cpu(100), []string{"n1", "n2"}, []string{"n1"}
+	onFirst, nowhere := func(node string) bool { return node == "n2" }, func(string) bool { return true }
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2}
+	for want, kinds := range map[string][2]Kind{
+		"its pods differ in what they ask for beside GPUs; for 1 of 2": {{Beside: little, Nodes: either},
+			{Beside: cpu(900), Nodes: either}},
+		"its pods differ in which nodes they may use; for 1 of 2": {{Beside: little, Nodes: either},
+			{Beside: little, Barred: nowhere}},
+		"its pods differ in which nodes they may use and in what they ask for beside GPUs; for 1 of 2": {
+			{Beside: little, Nodes: either}, {Beside: cpu(900), Barred: onFirst, Nodes: one}},
+		"as many are free, but its pods differ in what they ask for beside GPUs: no place": {
+			{Beside: little, Barred: onFirst, Nodes: one}, {Beside: cpu(300), Barred: onFirst, Nodes: one}},
+	} {
+		missing := all(d)
+		missing[0].Kind, missing[1].Kind = &kinds[0], &kinds[1]
+		_, refusal := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Place(f)
+		if refusal == nil || !strings.Contains(refusal.Message, want) {
+			t.Errorf("it is refused for %+v, want %q", refusal, want)
+		}
+	}
+}
