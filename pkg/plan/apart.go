@@ -99,7 +99,7 @@ func (p *beside) roomsFor(u *unit, pods int) (out []string) {
 // each places pods one by one, wherever they may be, and goes back where that leaves others without places: it finds
 // all there is where they are few. Spares come after the ranks of their group, and on its nodes last.
 func (p *beside) each() bool {
-	if !p.mayHaveRoom() {
+	if p.several.looks > mostLooksInAll || !p.mayHaveRoom() {
 		return false
 	}
 	looks := 0
@@ -165,7 +165,8 @@ func (p *beside) nodesFor(m Missing) (out []string) {
 	}
 	for _, node := range p.roomy[m.Kind] {
 		p.looks++
-		if p.looks > mostLooks {
+		p.several.looks++
+		if p.looks > mostLooks || p.several.looks > mostLooksInAll {
 			return nil
 		}
 		apart := !p.strict || !group[node]

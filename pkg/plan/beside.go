@@ -33,11 +33,12 @@ type placed struct {
 }
 
 // vainDomains is how many domains are tried in vain for one unit at most, and for all together beside one for each, and
-// mostLooks how many nodes are looked at for single pods: it takes time while the book waits, and who decides whom to
-// cut asks many times.
+// mostLooks how many nodes are looked at for single pods, and mostLooksInAll how many for all that is asked of one
+// Attempt: it takes time while the book waits, and who decides whom to cut asks many times.
 const (
-	vainDomains = 16
-	mostLooks   = 10000
+	vainDomains    = 16
+	mostLooks      = 10000
+	mostLooksInAll = 20 * mostLooks
 )
 
 func (a *Attempt) on(fleet *topology.Fleet) *beside {

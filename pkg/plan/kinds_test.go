@@ -252,3 +252,30 @@ func TestARefusalSaysInWhatPodsDiffer(t *testing.T) {
 		}
 	}
 }
+
+// TestSinglePodsAreTriedForAnAttemptAsAWhole: however often it is asked, no more nodes are looked at for them in all.
+func TestSinglePodsAreTriedForAnAttemptAsAWhole(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	nodes := []string{"n1", "n2", "n3"}
+	for _, name := range nodes {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	kinds := []*Kind{{Beside: asked{200, 300}.amounts(), Nodes: nodes}, {Beside: asked{300, 300}.amounts(), Nodes: nodes}}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Groups: 1, PodsPerGroup: 4}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i%2]
+	}
+	attempt := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon)
+	p := attempt.on(f)
+	p.kinds[0].missing, p.kinds[1].missing = missing[:1], missing[1:2] // which have places
+	if found := p.each(); !found || attempt.several.looks != p.looks || p.looks == 0 {
+		t.Fatalf("places are found: %v, at %d looks of %d", found, p.looks, attempt.several.looks)
+	}
+	attempt.several.looks = mostLooksInAll
+	if again := attempt.Within(nil).on(f); again.each() || again.looks > 1 {
+		t.Errorf("single pods are tried at %d looks more", again.looks)
+	}
+}

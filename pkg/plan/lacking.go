@@ -23,7 +23,7 @@ func (a *Attempt) refuse(fleet *topology.Fleet) *Refusal {
 			return refusal
 		}
 	}
-	short := a.on(fleet).short(nil)
+	short := a.on(fleet).shortage()
 	if short.Kind == topology.Unpayable {
 		return a.roomElsewhere(fleet, short.PlaceableGPUs)
 	}
@@ -70,6 +70,11 @@ func (p *beside) short(alike *topology.Shortfall) *topology.Shortfall {
 			return nil
 		}
 	}
+	return p.shortage()
+}
+
+// shortage returns what is short of pods that have no places beside one another.
+func (p *beside) shortage() *topology.Shortfall {
 	out := &topology.Shortfall{Kind: topology.NoRoom, Flavor: p.demand.Flavor, WantedGPUs: p.wanted}
 	free := p.on(p.fork.fleet)
 	free.unpaid = true
