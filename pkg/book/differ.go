@@ -110,18 +110,22 @@ func (g *gang) alike(ranks []int) (out [][]int) {
 func (t *nodeTable) lacking(g *gang) func(node string, pods int) string {
 	var variants variants
 	wants, barred := map[*variant]int{}, map[*variant]func(node string) bool{}
-	for m := range g.all() {
-		if g.theirs() && m.stage == unplaced && len(variants.all) < mostKinds {
-			s := variants.ofPart(g, m.part)
-			wants[s]++
-			barred[s] = plan.Either(t.usableTo(g.full.Flavor, s.pod, s.says).barred, s.ban.has())
+	if g.theirs() {
+		for m := range g.parts() {
+			if m.stage == unplaced {
+				wants[variants.ofPart(g, m.part)]++
+			}
 		}
 	}
 	if len(wants) == 0 {
 		return func(node string, pods int) string { return t.fleet.Lacks(node, g.full.Beside, pods) }
 	}
+	some := variants.all[:min(len(variants.all), mostKinds)]
+	for _, s := range some {
+		barred[s] = plan.Either(t.usableTo(g.full.Flavor, s.pod, s.says).barred, s.ban.has())
+	}
 	return func(node string, pods int) string {
-		for _, s := range variants.all {
+		for _, s := range some {
 			if barred[s] == nil || !barred[s](node) {
 				if lacks := t.fleet.Lacks(node, s.beside, min(pods, wants[s])); lacks != "" {
 					return lacks

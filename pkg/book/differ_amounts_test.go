@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -229,6 +230,42 @@ func TestItIsToldWhatNodesLackForThePodsThatHaveNoDate(t *testing.T) {
 			s.during(reservationLead)
 		}
 		r := s.Book.Refusal(s.Runs["run00"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Rule != "Insufficient cpu" {
+			t.Errorf("it is refused for %+v", r)
+		}
+	})
+}
+
+// TestNodesLackWhatPodsThatAreMadeLateAskFor: only the first of a group is there, and the others count as it does.
+func TestNodesLackWhatPodsThatAreMadeLateAskFor(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 1)
+		w.setBudget("a", "org:a", 64)
+		w.controllers.cpus = map[int]string{0: "5", 1: "5", 2: "5", 3: "5"}
+		w.submitWithSpares("run00", "org:a", 1, 4, 2, 0, lateFirst)
+		w.rounds(4)
+		r := w.Book.Refusal(w.Runs["run00"].UID)
+		if r == nil || r.Rejected == nil || r.Rejected.Rule != "Insufficient cpu" {
+			t.Errorf("it is refused for %+v", r)
+		}
+	})
+}
+
+// TestNodesLackWhatPodsOfManyKindsAskFor: of a kind all pods count, however many other kinds there are.
+func TestNodesLackWhatPodsOfManyKindsAskFor(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 64)
+		w.controllers.cpus = map[int]string{0: "4"}
+		for i := range 7 {
+			w.controllers.cpus[1+i] = fmt.Sprintf("10%dm", i)
+		}
+		for i := range 8 {
+			w.controllers.cpus[8+i] = "4"
+		}
+		w.submitWithSpares("run00", "org:a", 1, 16, 1, 0, ungrouped, theirs)
+		w.rounds(4)
+		r := w.Book.Refusal(w.Runs["run00"].UID)
 		if r == nil || r.Rejected == nil || r.Rejected.Rule != "Insufficient cpu" {
 			t.Errorf("it is refused for %+v", r)
 		}
