@@ -88,6 +88,14 @@ func (v *variants) ofPart(g *gang, part rank.Part) *variant {
 	return v.of(g, m.pod, m.says(), m.beside)
 }
 
+// variantOf returns the variant of a part where others make the pods, and else that of all.
+func (g *gang) variantOf(part rank.Part) *variant {
+	if !g.theirs() {
+		return &variant{pod: g.model(), beside: g.demand.Beside}
+	}
+	return (&variants{}).ofPart(g, part)
+}
+
 // alike returns ranks that have pods by the variants of these.
 func (g *gang) alike(ranks []int) (out [][]int) {
 	if !g.theirs() {

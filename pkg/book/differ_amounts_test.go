@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/book"
 )
 
 // unlike has a Run of pods of so many GPUs start in a domain of so many nodes, of whose ranks each asks for other CPUs
@@ -268,6 +269,54 @@ func TestNodesLackWhatPodsOfManyKindsAskFor(t *testing.T) {
 		r := w.Book.Refusal(w.Runs["run00"].UID)
 		if r == nil || r.Rejected == nil || r.Rejected.Rule != "Insufficient cpu" {
 			t.Errorf("it is refused for %+v", r)
+		}
+	})
+}
+
+// TestARankTakesThePlaceOfASpareThatIsWhereItMayBe, though another of its group stands by where others of it may.
+func TestARankTakesThePlaceOfASpareThatIsWhereItMayBe(t *testing.T) {
+	for _, place := range []string{"d0-n02", "d0-n03"} {
+		t.Run(place, func(t *testing.T) {
+			tell(t, func(w *world) {
+				w.unlike(8, 4, 1, 2, map[int]string{0: "2", 1: "2"},
+					map[int]string{0: "d0-n00,d0-n02,d0-n03", 1: "d0-n01," + place})
+				if on := w.boundSlots("run00"); on[0] != "d0-n00" || on[1] != "d0-n01" {
+					t.Fatalf("its ranks are on %v", on)
+				}
+				look, _ := w.Book.Look(book.Objects{Run: w.Runs["run00"], Pods: w.PodsOf("run00")})
+				for _, node := range []string{"d0-n02", "d0-n03"} {
+					if !look.AcceptsRank(node, 0) || look.AcceptsRank(node, 1) != (node == place) {
+						t.Errorf("%s accepts rank 0: %v, and rank 1: %v", node, look.AcceptsRank(node, 0), look.AcceptsRank(node, 1))
+					}
+				}
+				w.Lose("d0-n01")
+				w.rounds(10)
+				if on := w.boundSlots("run00")[1]; on != place {
+					t.Errorf("the rank is on %q: %s", on, w.Runs["run00"].Status.Message)
+				}
+				w.settle()
+				w.checkSettled()
+			})
+		})
+	}
+}
+
+// TestShardsOfManyKindsHaveTheirTurns: where those of the first kinds find nothing, the others are not kept waiting.
+func TestShardsOfManyKindsHaveTheirTurns(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 3)
+		w.setBudget("a", "org:a", 64)
+		w.controllers.cpus = map[int]string{}
+		for i := range 20 {
+			w.controllers.cpus[i] = fmt.Sprint(40 - i) // a node has 16
+		}
+		for i := range 4 {
+			w.controllers.cpus[20+i] = fmt.Sprint(5 - i)
+		}
+		w.submitWithSpares("run00", "org:a", 1, 24, 1, 0, ungrouped, theirs, opportunistic)
+		w.rounds(8)
+		if bound := len(w.boundSlots("run00")); bound != 4 {
+			t.Errorf("%d of its shards run: %s", bound, w.Runs["run00"].Status.Message)
 		}
 	})
 }

@@ -103,10 +103,11 @@ func (t *nodeTable) turning(g *gang, barred func(node string) bool, fled []strin
 	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
 
-// accepts reports whether a rank of a gang could be bound to a node by what both are.
-func (t *nodeTable) accepts(g *gang, name string) bool {
+// accepts reports whether a rank of a gang that is of some kind could be bound to a node by what both are.
+func (t *nodeTable) accepts(g *gang, name string, kind *variant) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && t.admitsOne(g, node)
+	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, kind.pod) &&
+		(kind.ban == nil || kind.ban.nodes[name] == "")
 }
 
 // blame adds to a refusal for want of room, or of room where the money pays, which nodes other scheduling rules keep
@@ -227,15 +228,6 @@ func (t *nodeTable) servedBy(g *gang) map[string]serving {
 		}
 	}
 	return out
-}
-
-// admitsOne reports whether a pod of a gang may go to a node by what both say.
-func (t *nodeTable) admitsOne(g *gang, node *corev1.Node) bool {
-	variants := g.variants()
-	return variants == nil && admits(node, g.model()) ||
-		slices.ContainsFunc(variants, func(s *variant) bool {
-			return admits(node, s.pod) && (s.ban == nil || s.ban.nodes[node.Name] == "")
-		})
 }
 
 // admits reports whether a pod may go to a node by what both say.

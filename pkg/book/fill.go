@@ -43,7 +43,7 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 		}
 	}
 	var refusal *plan.Refusal
-	for _, alike := range g.alike(shards) {
+	for _, alike := range g.inTurn(g.alike(shards)) {
 		var left *plan.Refusal
 		for given := true; given && len(alike) > 0; { // those that are left are refused as they are when they ask again
 			var n int
@@ -58,8 +58,18 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	}
 }
 
-// fillShards gives some shards of a Run, which are alike, what there is on some nodes. It returns how many it has, which are the first of
-// them, and why the others get nothing.
+// inTurn returns shards of as many kinds as are looked at each time, others the next.
+func (g *gang) inTurn(kinds [][]int) [][]int {
+	if len(kinds) <= mostKinds {
+		return kinds
+	}
+	first := g.kind % len(kinds)
+	g.kind = first + mostKinds
+	return slices.Concat(kinds[first:], kinds[:first])[:mostKinds]
+}
+
+// fillShards gives some shards of a Run, which are alike, what there is on some nodes. It returns how many it has,
+// which are the first of them, and why the others get nothing.
 func (y *filler) fillShards(g *gang, shards []int, idle []string, now time.Time) (int, *plan.Refusal) {
 	pod, asks := g.active.members[shards[0]].pod, g.asks(rank.Part{Index: shards[0]}, nil)
 	assignments, refusal := plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), shards,

@@ -24,6 +24,9 @@ type says struct{ flavor, other, nodes string }
 // pods say, and however often somebody makes others. A hundred kinds of pods have their nodes among 5,000.
 const mostNodesKept = 1 << 19
 
+// mostKindsKept bounds for how many kinds it is kept at all: each is told of each node that changes.
+const mostKindsKept = 1000
+
 // keptNodes is the nodes that pods of a kind may use, as they were when last asked about, and those of which that is to
 // be found out again.
 type keptNodes struct {
@@ -48,7 +51,7 @@ func (t *nodeTable) keptFor(key says, pod *corev1.Pod, all *kindNodes) *kindNode
 	k := t.usable[key]
 	switch {
 	case k == nil:
-		if (len(t.usable)+1)*max(1, len(t.ofFlavor[key.flavor])) > mostNodesKept {
+		if len(t.usable) >= mostKindsKept || (len(t.usable)+1)*max(1, len(t.ofFlavor[key.flavor])) > mostNodesKept {
 			clear(t.usable)
 		}
 		k = &keptNodes{kindNodes: &kindNodes{}, pod: pod, stale: map[string]bool{}}
@@ -127,11 +130,19 @@ func (t *nodeTable) setInFleet(node *corev1.Node) {
 	t.changed(t.flavorOf(node), node.Name)
 }
 
-// changed has it be found out again which pods may use a node.
+// changed has it be found out again which pods may use a node. Of a kind that nobody asks about any more nothing is
+// kept once more nodes have changed than it has.
 func (t *nodeTable) changed(flavor, name string) {
 	for key, k := range t.usable {
-		if key.flavor == flavor {
-			k.stale[name] = true
+		if key.flavor != flavor {
+			continue
+		}
+		k.stale[name] = true
+		if len(k.stale) > max(mostStale, len(k.nodes)) {
+			delete(t.usable, key)
 		}
 	}
 }
+
+// mostStale is how many changed nodes are noted in any case.
+const mostStale = 16

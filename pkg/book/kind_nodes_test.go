@@ -78,6 +78,31 @@ func TestWhichNodesKindsMayUseFollowsTheNodes(t *testing.T) {
 	})
 }
 
+// TestOfKindsThatNobodyAsksAboutNothingIsKept however many nodes come and go, nor of ever more kinds.
+func TestOfKindsThatNobodyAsksAboutNothingIsKept(t *testing.T) {
+	args, err := config.Parse(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := New(args)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"gpu.flavor": "A"}}}
+	for i := range 3 * mostKindsKept {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{NodeSelector: map[string]string{"pool": fmt.Sprint(i)}}}
+		b.nodes.usableTo("A", pod, nodesFor(pod))
+		if len(b.nodes.usable) > mostKindsKept+1 {
+			t.Fatalf("it is kept for %d kinds", len(b.nodes.usable))
+		}
+	}
+	for i := range 100 {
+		node.Name = fmt.Sprint("n", i)
+		b.SetNode(node.DeepCopy())
+		b.RemoveNode(node.Name)
+	}
+	if len(b.nodes.usable) > 0 {
+		t.Errorf("it is kept for %d kinds", len(b.nodes.usable))
+	}
+}
+
 // TestWhichNodesKindsMayUseIsKept while nodes of other types change, and those that stay as they are for pods.
 func TestWhichNodesKindsMayUseIsKept(t *testing.T) {
 	args, err := config.Parse(nil)

@@ -123,8 +123,8 @@ func (s *seating) holdsBeside(pod types.UID, h *holding) {
 	if g := s.roster.gangs[h.run]; g != nil && g.run != nil && h.claimed() && (h.spare || h.seated) {
 		if asks := resourcesOf(h.beside); len(asks) > 0 {
 			s.beside.set(pod, besideOf{node: h.node, run: keyOf(g.run), amounts: asks})
+			return
 		}
-		return
 	}
 	if woken := s.beside.drop(pod); len(woken) > 0 {
 		s.mail.activate(woken...)

@@ -296,8 +296,7 @@ func (x *starter) paySeats(g *gang, seated []plan.Assignment, missing []plan.Mis
 
 // usable reports whether a rank could run where a spare was, at the cost of who is to pay.
 func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
-	asks := g.asks(rank.Part{Index: v.index}, nil)
-	return x.seats.accepts(g, v.node, asks) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
+	return x.seats.accepts(g, v.node, v.index) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
 		x.seats.holdsInBoth(v.node, func() bool { return x.seats.roomFor(v.node) >= 0 }) &&
 		x.accounts.Reaches(v.payer.key, x.nodes.byName[v.node].Labels)
 }
