@@ -54,11 +54,12 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		l.KeptInVain, l.Inherits = g.keptInVain, b.gone.inheritedBy(g)
 		l.Cuts, l.Risks = b.cuts.cutsOf(o.Run.UID), b.agenda.risksOf(o.Name)
 	}
+	kinds := g.kindsOf()
 	for _, node := range l.Lost {
-		b.views.lookAtNode(&l, g, node)
+		b.views.lookAtNode(&l, g, kinds, node)
 	}
 	for _, pod := range o.Pods {
-		b.views.lookAtNode(&l, g, pod.Spec.NodeName)
+		b.views.lookAtNode(&l, g, kinds, pod.Spec.NodeName)
 		if h := b.seats.held[pod.UID]; h != nil {
 			l.Leased[pod.UID], l.Opening[pod.UID] = h.leased, h.writing != ""
 		}
@@ -73,7 +74,7 @@ func (b *Book) Look(o Objects) (Look, bool) {
 		}
 	}
 	for _, lease := range o.Leases {
-		b.views.lookAtNode(&l, g, lease.Node())
+		b.views.lookAtNode(&l, g, kinds, lease.Node())
 		b.views.lookAtShard(&l, lease.PodUID())
 		if h := b.seats.held[lease.PodUID()]; h != nil && h.left != nil {
 			l.Left[lease.PodUID()] = h.left

@@ -89,7 +89,7 @@ func New(given *config.Args) *Book {
 	b.nodes = &nodeTable{accounts: b.accounts, args: args, fleet: b.fleet,
 		loss:   nodeloss.Rules{Conditions: args.LossConditions()},
 		kinds:  kinds{gpus: args.GPUResource},
-		byName: map[string]*corev1.Node{}, usable: map[says]*kindNodes{}, ofFlavor: map[string]map[string]*corev1.Node{},
+		byName: map[string]*corev1.Node{}, usable: map[says]*keptNodes{}, ofFlavor: map[string]map[string]*corev1.Node{},
 		sizes: map[string]map[nodeSize]int{}, counted: map[string]string{}, tainted: map[string]map[string]*corev1.Node{},
 		draining: map[string]bool{}, signs: map[string]bool{}, losing: map[string]bool{}, strayed: map[string]string{},
 		heldBack: map[string]bool{}, suspects: map[string]time.Time{}}

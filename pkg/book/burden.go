@@ -45,8 +45,18 @@ func (s *seating) setBeside(m *member, pod *corev1.Pod, added bool) {
 		return
 	}
 	m.beside = asks
-	if s.held[pod.UID] != nil {
-		s.hold(pod.UID, "", 0, func(*holding) {})
+	s.holdAnew(m)
+	for _, spare := range m.gang.spares.members {
+		if spare != nil && !m.part.Spare && m.gang.theirs() && m.gang.indexOf(spare.part) == m.part.Index {
+			s.holdAnew(spare)
+		}
+	}
+}
+
+// holdAnew has a member hold what it asks for by now.
+func (s *seating) holdAnew(m *member) {
+	if s.held[m.pod.UID] != nil {
+		s.hold(m.pod.UID, "", 0, func(*holding) {})
 	}
 }
 
@@ -54,10 +64,10 @@ func (s *seating) setBeside(m *member, pod *corev1.Pod, added bool) {
 func (s *seating) besideOf(pod types.UID, h *holding) *topology.Amounts {
 	m := s.roster.members[pod]
 	switch {
-	case m == nil:
+	case m == nil, m.part.Spare && h.vacant && h.beside != nil:
 		return h.beside
 	case m.part.Spare:
-		return m.gang.demand.Beside
+		return m.gang.asks(m.part, h.beside)
 	}
 	return m.beside
 }

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -37,7 +38,8 @@ func nodeAffinity(spec *corev1.PodSpec) *corev1.NodeSelector {
 	return spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution
 }
 
-// variants returns the variants of the pods that others have made for a gang; nil where all are of one.
+// variants returns the variants of the pods that others have made for a gang; nil where all are of one that its demand
+// stands for, and not for one that has ended.
 func (g *gang) variants() []*variant {
 	if g.run == nil || !g.run.Spec.Theirs() {
 		return nil
@@ -48,7 +50,7 @@ func (g *gang) variants() []*variant {
 			out.of(g, m.pod, m.says(), m.beside)
 		}
 	}
-	if len(out.all) < 2 {
+	if len(out.all) == 0 || len(out.all) == 1 && out.all[0].beside == g.demand.Beside {
 		return nil
 	}
 	return out.all
@@ -76,6 +78,72 @@ func (v *variants) of(g *gang, pod *corev1.Pod, says string, beside *topology.Am
 	return s
 }
 
+// ofPart returns the variant that a part of a gang is of: one whose pod has not been made is taken for such as the
+// others of its group are, and a spare for such as its group's first rank is.
+func (v *variants) ofPart(g *gang, part rank.Part) *variant {
+	m := cmp.Or(g.rankAt(g.indexOf(part)), g.standsFor(part))
+	if m == nil {
+		return v.of(g, g.model(), nodesFor(g.model()), g.asks(part, nil))
+	}
+	return v.of(g, m.pod, m.says(), m.beside)
+}
+
+// variantOf returns the variant of a part where others make the pods, and else that of all.
+func (g *gang) variantOf(part rank.Part) *variant {
+	if !g.theirs() {
+		return &variant{pod: g.model(), beside: g.demand.Beside}
+	}
+	return (&variants{}).ofPart(g, part)
+}
+
+// alike returns ranks that have pods by the variants of these.
+func (g *gang) alike(ranks []int) (out [][]int) {
+	if !g.theirs() {
+		return [][]int{ranks}
+	}
+	var variants variants
+	at := map[*variant]int{}
+	for _, index := range ranks {
+		s := variants.ofPart(g, rank.Part{Index: index})
+		if len(variants.all) > len(out) {
+			at[s], out = len(out), append(out, nil)
+		}
+		out[at[s]] = append(out[at[s]], index)
+	}
+	return out
+}
+
+// lacking returns what a node has too little of beside GPUs for as many pods of a gang as its GPUs would do for; empty
+// where it has enough: by those that have no place and may be there. Of those of many kinds it goes by the first.
+func (t *nodeTable) lacking(g *gang) func(node string, pods int) string {
+	var variants variants
+	wants, barred := map[*variant]int{}, map[*variant]func(node string) bool{}
+	if g.theirs() {
+		for m := range g.parts() {
+			if m.stage == unplaced {
+				wants[variants.ofPart(g, m.part)]++
+			}
+		}
+	}
+	if len(wants) == 0 {
+		return func(node string, pods int) string { return t.fleet.Lacks(node, g.full.Beside, pods) }
+	}
+	some := variants.all[:min(len(variants.all), mostKinds)]
+	for _, s := range some {
+		barred[s] = plan.Either(t.usableTo(g.full.Flavor, s.pod, s.says).barred, s.ban.has())
+	}
+	return func(node string, pods int) string {
+		for _, s := range some {
+			if barred[s] == nil || !barred[s](node) {
+				if lacks := t.fleet.Lacks(node, s.beside, min(pods, wants[s])); lacks != "" {
+					return lacks
+				}
+			}
+		}
+		return ""
+	}
+}
+
 // saidOfNodes is what a pod says of nodes.
 type saidOfNodes struct {
 	of   *corev1.Pod
@@ -91,8 +159,7 @@ func (m *member) says() string {
 }
 
 // byKind has missing pods of a gang say of what kind they are, where these differ; of a decision to cut with what nodes
-// have said of such, and to which part of the nodes each is bound so that they are spread. One that has not been made
-// is taken for such as the others of its group are, and a spare for such as its group's first rank is.
+// have said of such, and to which part of the nodes each is bound so that they are spread.
 func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Missing {
 	l := g.check.laidFor(cuts)
 	if g.variants() == nil && (l == nil || l.parts == nil) {
@@ -106,26 +173,15 @@ func (t *nodeTable) byKind(g *gang, missing []plan.Missing, cuts bool) []plan.Mi
 	out, kinds := slices.Clone(missing), map[bound]*plan.Kind{}
 	var variants variants
 	for i, part := range out {
-		index := part.Index
-		if part.Spare {
-			index = g.demand.Group(part.Part) * g.demand.PodsPerGroup
-		}
-		var s *variant
-		if m := g.rankAt(index); m != nil {
-			s = variants.of(g, m.pod, m.says(), m.beside)
-		} else {
-			pod := g.modelOf(rank.Part{Index: index})
-			s = variants.of(g, pod, nodesFor(pod), g.demand.Beside)
-		}
-		of := bound{variant: s}
+		of := bound{variant: variants.ofPart(g, part.Part)}
 		if l != nil && l.parts != nil {
 			of.spare = part.Spare
-			if len(SpreadKeys(s.pod)) > 0 && !part.Spare {
+			if len(SpreadKeys(of.pod)) > 0 && !part.Spare {
 				of.part = l.parts[l.on[part.Part]]
 			}
 		}
 		if kinds[of] == nil {
-			kinds[of] = t.kindOf(g, s, l.outside(of.part), cuts)
+			kinds[of] = t.kindOf(g, of.variant, l.outside(of.part), cuts)
 		}
 		out[i].Kind = kinds[of]
 	}

@@ -261,21 +261,19 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 		return nil, refusal.Message
 	}
 	turned := g.inquiry.turnedDown(now)
-	spares := map[int][]*member{}
-	for _, m := range g.spares.between(0, shape.Spares()) {
-		if d.takesRank(m, lasting, now) {
-			spares[m.group()] = append(spares[m.group()], m)
-		}
-	}
+	spares := slices.Clone(g.spares.between(0, shape.Spares()))
 	var missing []plan.Missing
 	var free []DrainedRank
 	var out []destination
 	claim := g.claim(plan.Kept{})
 	for _, r := range ranks {
 		m := g.active.members[r.Index]
-		if of := spares[m.group()]; len(of) > 0 {
-			out = append(out, destination{r, of[0].node, of[0].pod.UID})
-			spares[m.group()] = of[1:]
+		at := slices.IndexFunc(spares, func(spare *member) bool {
+			return spare != nil && spare.group() == m.group() && d.takesRank(spare, r.Index, lasting, now)
+		})
+		if at >= 0 {
+			out = append(out, destination{r, spares[at].node, spares[at].pod.UID})
+			spares = slices.Delete(spares, at, at+1)
 			continue
 		}
 		free = append(free, r)
@@ -302,8 +300,8 @@ func (d *drainer) placesFor(g *gang, shape plan.Demand, ranks []DrainedRank, las
 
 // takesRank reports whether a rank may take the place of a spare: it stands by, other rules have not turned its node
 // down and, if it is asked, that stays in service.
-func (d *drainer) takesRank(spare *member, lasting bool, now time.Time) bool {
-	if !d.seats.standsBy(spare) || spare.gang.inquiry.turnedDown(now)[spare.node] != "" {
+func (d *drainer) takesRank(spare *member, index int, lasting bool, now time.Time) bool {
+	if !d.seats.standsBy(spare, index) || spare.gang.inquiry.turnedDown(now)[spare.node] != "" {
 		return false
 	}
 	_, shuts := d.outageOver(spare, now)

@@ -103,10 +103,11 @@ func (t *nodeTable) turning(g *gang, barred func(node string) bool, fled []strin
 	return func(node string) bool { return excluded[node] != "" || barred != nil && barred(node) }
 }
 
-// accepts reports whether a rank of a gang could be bound to a node by what both are.
-func (t *nodeTable) accepts(g *gang, name string) bool {
+// accepts reports whether a rank of a gang that is of some kind could be bound to a node by what both are.
+func (t *nodeTable) accepts(g *gang, name string, kind *variant) bool {
 	node := t.byName[name]
-	return node != nil && t.serves(node) && g.excluded[name] == "" && t.admitsOne(g, node)
+	return node != nil && t.serves(node) && g.excluded[name] == "" && admits(node, kind.pod) &&
+		(kind.ban == nil || kind.ban.nodes[name] == "")
 }
 
 // blame adds to a refusal for want of room, or of room where the money pays, which nodes other scheduling rules keep
@@ -164,7 +165,7 @@ const mostKeys = 4
 // reach, those that have too little beside these for as many, and those of which an outage is planned. It is nil when
 // there are none.
 func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.Time) *plan.Rejection {
-	turned := g.turnedBy()
+	turned, lacks := g.turnedBy(), t.lacking(g)
 	out := &plan.Rejection{Known: len(turned) == 0}
 	for name, why := range turned {
 		out.Add(name, why)
@@ -182,7 +183,7 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 		} else if why := g.check.beyondFirst()[name]; why != "" {
 			out.Known = false
 			out.Add(name, why)
-		} else if lacks := t.fleet.Lacks(name, g.full.Beside, pods); lacks != "" {
+		} else if lacks := lacks(name, pods); lacks != "" {
 			out.Add(name, ruleOn(lacks))
 		}
 	}
@@ -192,11 +193,12 @@ func (t *nodeTable) rejection(g *gang, barred func(node string) bool, now time.T
 	return out
 }
 
-// unfitForSpare returns a test for the nodes that a spare of a gang may not use: those that ranks may not use or that
-// turned them down, suspect ones, and those that its own pod is barred from.
-func (t *nodeTable) unfitForSpare(g *gang, spare *corev1.Pod, now time.Time) func(node string) bool {
-	rejected := t.unsuspected(g.without(t.rejected(g, g.model()), now), now)
-	barred := t.barred(g.run.Spec.Resources.GPUType, spare)
+// unfitForSpare returns a test for the nodes that a spare may not use: those that the rank which it is like may not use
+// or that turned that down, suspect ones, and those that its own pod is barred from.
+func (t *nodeTable) unfitForSpare(spare *member, now time.Time) func(node string) bool {
+	g := spare.gang
+	rejected := t.unsuspected(g.without(t.rejecting(g, g.modelOf(spare.part), g.fled()), now), now)
+	barred := t.barred(g.run.Spec.Resources.GPUType, spare.pod)
 	if len(g.spurned) == 0 && barred == nil {
 		return rejected
 	}
@@ -226,15 +228,6 @@ func (t *nodeTable) servedBy(g *gang) map[string]serving {
 		}
 	}
 	return out
-}
-
-// admitsOne reports whether a pod of a gang may go to a node by what both say.
-func (t *nodeTable) admitsOne(g *gang, node *corev1.Node) bool {
-	variants := g.variants()
-	return variants == nil && admits(node, g.model()) ||
-		slices.ContainsFunc(variants, func(s *variant) bool {
-			return admits(node, s.pod) && (s.ban == nil || s.ban.nodes[node.Name] == "")
-		})
 }
 
 // admits reports whether a pod may go to a node by what both say.

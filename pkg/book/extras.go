@@ -48,12 +48,14 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 	*plan.Refusal) {
 	missing, claim := []plan.Missing{g.missingPod(m, domains)}, g.claim(nil)
 	claim.Owed = x.agenda.debts.keeps(g, true, now)
-	rejected := x.nodes.unfitForSpare(g, m.pod, now)
+	rejected := x.nodes.unfitForSpare(m, now)
 	if !m.part.Spare {
 		claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
 		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
 	}
-	assignments, refusal := plan.Gang(x.fleet, x.accounts, g.demand, claim, missing, rejected, now)
+	d := g.demand
+	d.Beside = g.asks(m.part, nil)
+	assignments, refusal := plan.Gang(x.fleet, x.accounts, d, claim, missing, rejected, now)
 	switch {
 	case refusal == nil:
 		return assignments, nil
@@ -63,12 +65,8 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 		return x.planExtra(g, m, domains, now)
 	}
 	refusal.Spare, refusal.Belated = m.part.Spare, !m.part.Spare
-	stands := g.model() // where a spare is, its rank is to go
-	if !m.part.Spare {
-		stands = m.pod
-	}
-	x.nodes.blame(g, stands, refusal, now, func(rejected func(string) bool) bool {
-		d, claim := g.demand, claim
+	x.nodes.blame(g, g.modelOf(m.part), refusal, now, func(rejected func(string) bool) bool {
+		d, claim := d, claim
 		d.Beside, claim.Most = nil, nil
 		return plan.Fits(x.fleet, x.accounts, d, claim, missing, rejected, now)
 	})

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -41,10 +43,14 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 		}
 	}
 	var refusal *plan.Refusal
-	for given := true; given && len(shards) > 0; { // those that are left are refused as they are when they ask again
-		var n int
-		n, refusal = y.fillShards(g, shards, idle, now)
-		given, shards = n > 0, shards[n:]
+	for _, alike := range g.inTurn(g.alike(shards)) {
+		var left *plan.Refusal
+		for given := true; given && len(alike) > 0; { // those that are left are refused as they are when they ask again
+			var n int
+			n, left = y.fillShards(g, alike, idle, now)
+			given, alike = n > 0, alike[n:]
+		}
+		refusal = cmp.Or(refusal, left)
 	}
 	if (refusal == nil) != (g.refusal == nil) || refusal != nil && !refusal.SameAs(g.refusal) {
 		g.refusal = refusal
@@ -52,12 +58,22 @@ func (y *filler) fillGang(g *gang, idle []string, now time.Time) {
 	}
 }
 
-// fillShards gives some shards of a Run what there is on some nodes. It returns how many it has, which are the first of
-// them, and why the others get nothing.
+// inTurn returns shards of as many kinds as are looked at each time, others the next.
+func (g *gang) inTurn(kinds [][]int) [][]int {
+	if len(kinds) <= mostKinds {
+		return kinds
+	}
+	first := g.kind % len(kinds)
+	g.kind = first + mostKinds
+	return slices.Concat(kinds[first:], kinds[:first])[:mostKinds]
+}
+
+// fillShards gives some shards of a Run, which are alike, what there is on some nodes. It returns how many it has,
+// which are the first of them, and why the others get nothing.
 func (y *filler) fillShards(g *gang, shards []int, idle []string, now time.Time) (int, *plan.Refusal) {
-	pod := g.active.members[shards[0]].pod
+	pod, asks := g.active.members[shards[0]].pod, g.asks(rank.Part{Index: shards[0]}, nil)
 	assignments, refusal := plan.Fill(y.accounts, g.demand, y.agenda.debts.claim(g, nil, now), shards,
-		y.rooms(g, pod, idle, now), now)
+		y.rooms(g, pod, asks, idle, now), now)
 	y.places.assume(g, assignments, now)
 	for _, a := range assignments {
 		y.mail.activate(g.active.members[a.Index].pod)
@@ -109,12 +125,14 @@ func (y *filler) idleNodes() map[string][]string {
 	return out
 }
 
-// rooms lists what shards of a gang could use now of some nodes. They are alike but for their ranks.
-func (y *filler) rooms(g *gang, shard *corev1.Pod, idle []string, now time.Time) []plan.Room {
+// rooms lists what shards that are like one could use now of some nodes.
+func (y *filler) rooms(g *gang, shard *corev1.Pod, asks *topology.Amounts, idle []string,
+	now time.Time) []plan.Room {
 	if len(idle) == 0 {
 		return nil
 	}
-	return y.roomsBut(g, y.nodes.shutOut(g, g.without(y.nodes.rejected(g, shard), now), now), g.full.Beside, idle)
+	rejected := y.nodes.rejecting(g, shard, g.fled())
+	return y.roomsBut(g, y.nodes.shutOut(g, g.without(rejected, now), now), asks, idle)
 }
 
 // roomsBut lists them without the nodes that are rejected, for shards that ask for something beside GPUs.

@@ -26,6 +26,8 @@ type fleetOf struct {
 	// leads says that of Runs that wait the leader is there alone, and selects which nodes their pods select.
 	leads   bool
 	selects map[string]string
+	// kinds is of how many kinds the pods of a Run are, which others make then; 0 where a Run makes its own.
+	kinds int
 }
 
 const (
@@ -97,6 +99,10 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 				MaxDuration: &metav1.Duration{Duration: time.Hour + time.Duration(i)*time.Second}}
 		}
 	}
+	if size := int32(8); f.kinds > 0 {
+		theirs(&run.Spec)
+		run.Spec.Resources.GPUsPerPod = &size
+	}
 	f.book.SetRun(run)
 	var out []*corev1.Pod
 	for p := range pods {
@@ -114,6 +120,9 @@ func (f *fleetOf) run(i, pods int, on []int) []*corev1.Pod {
 				Limits: corev1.ResourceList{"nvidia.com/gpu": *resource.NewQuantity(8, resource.DecimalSI)}}}}},
 		}
 		pod.Spec.NodeSelector = f.selects
+		if f.kinds > 0 {
+			pod.Spec.Tolerations = []corev1.Toleration{{Key: fmt.Sprint("kind", p%f.kinds), Operator: corev1.TolerationOpExists}}
+		}
 		if on != nil {
 			pod.Spec.NodeName = nodeName(on[p])
 			f.book.SetPod(pod)

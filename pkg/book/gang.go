@@ -123,8 +123,8 @@ type gang struct {
 	growth growth
 	// ahead is when it would start if its Run were not suspended.
 	ahead foresight
-	// shards is how many pods a Run of shards may have, as far as Fill has found out.
-	shards int
+	// shards is how many pods a Run of shards may have, as far as Fill has found out, and kind which of theirs is next.
+	shards, kind int
 }
 
 // squad returns the pods that have the same role.

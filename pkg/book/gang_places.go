@@ -15,7 +15,7 @@ import (
 func (g *gang) holding(m *member) resolver.Holding {
 	held := resolver.Holding{Node: m.node, GPUs: g.demand.GPUsPerPod, Beside: m.beside}
 	if m.part.Spare {
-		held.Beside = g.demand.Beside
+		held.Beside = g.asks(m.part, nil)
 	}
 	return held
 }

@@ -51,10 +51,10 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) ([]plan.Assignment, rq
 	if len(missing) == 0 {
 		return nil, ""
 	}
-	excluded := e.agenda.unintended(e.nodes.rejected(g, pods[0].pod), now) // its pods are alike but for their ranks
+	excluded := e.agenda.unintended(e.nodes.rejectedAll(g, pods[0].pod), now)
 	claim := g.claim(nil)
 	claim.Owed, claim.Leaves = e.agenda.debts.keeps(g, true, now), 0
-	assignments, refusal := plan.Gang(e.fleet, e.accounts, d, claim, missing, excluded, now)
+	assignments, refusal := plan.Gang(e.fleet, e.accounts, d, claim, e.nodes.byKind(g, missing, false), excluded, now)
 	switch {
 	case refusal == nil:
 		return assignments, ""
@@ -88,7 +88,7 @@ func (e *grower) earmark(fork *plan.Fork, g *gang, places []plan.Assignment, now
 	for i, a := range places {
 		m := &member{gang: g, part: a.Part, payer: payer{a.Payer, a.Relation}}
 		fork.Open(fmt.Sprintf("growth/%s/%d", g.run.UID, i), e.seats.chargeOf(m, now))
-		fork.Take(a.Node, g.full.GPUsPerPod, g.full.Beside)
+		fork.Take(a.Node, g.full.GPUsPerPod, a.Beside)
 	}
 }
 

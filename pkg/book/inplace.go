@@ -57,7 +57,7 @@ func (p *placement) keepOwn(g *gang, l *lease) {
 		return // somebody has it by now
 	}
 	p.seats.hold(l.pod, l.node, l.charge.GPUs, func(h *holding) {
-		h.vacant, h.beside = true, g.demand.Beside // its pod may be gone
+		h.vacant, h.beside = true, g.asks(l.part, h.beside) // its pod may be gone
 	})
 	v := vacancy{pod: l.pod, index: index, node: l.node, payer: payerOf(l.charge), own: true, since: l.held}
 	if p.seats.outlived(&v) {

@@ -45,7 +45,7 @@ func (f *horizon) gpusAlone(g *gang, pod *corev1.Pod, ask forecast.Ask) *forecas
 // inTheWay returns the nodes on which a gang that gets no date would start if it asked for GPUs alone, and that have
 // too little beside them even with everybody gone who may go; nil when there are none.
 func (f *horizon) inTheWay(s *study) *plan.Rejection {
-	p, d := s.byGPUsAlone, s.ask.Demand
+	p, d, lacking := s.byGPUsAlone, s.ask.Demand, f.nodes.lacking(s.gang)
 	if p == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (f *horizon) inTheWay(s *study) *plan.Rejection {
 	out := &plan.Rejection{Known: true, Vain: true}
 	for i := range p.Nodes {
 		node := p.Nodes[i].Node
-		if lacks := f.fleet.Lacks(node, d.Beside, p.Nodes[i].GPUs/d.GPUsPerPod); lacks != "" {
+		if lacks := lacking(node, p.Nodes[i].GPUs/d.GPUsPerPod); lacks != "" {
 			out.Add(node, ruleOn(lacks))
 		}
 	}

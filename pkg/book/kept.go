@@ -13,6 +13,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/lane"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/resolver"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
@@ -116,7 +117,7 @@ func (k *keptRooms) addPlace(m *member) {
 	if h == nil || !k.nodes.stands(h.node) || m.gang.requeue.has(m.pod.UID) || m.gang.requeue.seatsPart(m.part) {
 		return
 	}
-	p := place{pod: m.pod.UID, index: placeOf(m.part), node: h.node, gpus: h.gpus, kept: true}
+	p := place{pod: m.pod.UID, index: placeOf(m.part), node: h.node, gpus: h.gpus, beside: h.beside, kept: true}
 	k.seats.hold(p.pod, "", 0, func(h *holding) { h.vacant = true })
 	m.gang.requeue.places = append(m.gang.requeue.places, p)
 }
@@ -232,7 +233,8 @@ func (k *keptRooms) keepAgain(g *gang) {
 		}
 		p.kept = true
 		if p.gpus > 0 {
-			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant, h.beside = true, g.full.Beside })
+			p.beside = g.asks(rank.Part{Index: p.index}, p.beside)
+			k.seats.hold(p.pod, p.node, p.gpus, func(h *holding) { h.vacant, h.beside = true, p.beside })
 		}
 	}
 }
@@ -270,7 +272,7 @@ func (k *keptRooms) regardRoom(g *gang) {
 		v := &vacant[i]
 		if h := k.seats.held[v.pod]; h != nil && k.nodes.stands(h.node) {
 			g.requeue.places = append(g.requeue.places, place{pod: v.pod, index: v.index, node: h.node, gpus: h.gpus,
-				kept: true})
+				beside: h.beside, kept: true})
 			delete(g.kept, v.index)
 		} else {
 			g.vacant = append(g.vacant, *v)

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -95,14 +94,6 @@ func (g *gang) completed(index int) bool {
 	}
 	m, last := g.rankAt(index), g.latest[rank.Part{Index: index}]
 	return (m == nil || m.standIn) && last != nil && last.reason == rqv1.ClosedCompleted
-}
-
-// podOf returns the pod of a rank, or another one where it has none.
-func (g *gang) podOf(index int, other *corev1.Pod) *corev1.Pod {
-	if m := g.rankAt(index); m != nil {
-		return m.pod
-	}
-	return other
 }
 
 // comesTo reports whether a place is kept for a rank whose pod has not been made: whether it can be there is known once

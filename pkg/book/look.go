@@ -20,13 +20,13 @@ type observer struct {
 	places *placement
 }
 
-// lookAtNode notes how a node is, for a gang if there is one.
-func (o *observer) lookAtNode(l *Look, g *gang, name string) {
+// lookAtNode notes how a node is, for a gang if there is one, whose ranks are of some kinds.
+func (o *observer) lookAtNode(l *Look, g *gang, kinds map[*variant][]int, name string) {
 	if _, known := l.Nodes[name]; known || o.nodes.byName[name] == nil {
 		return
 	}
-	state := NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name],
-		Accepts: g != nil && !g.spurned[name] && o.places.seats.accepts(g, name), Outage: o.nodes.fleet.Outage(name)}
+	state := NodeState{Stands: o.nodes.stands(name), HeldBack: o.nodes.heldBack[name], Outage: o.nodes.fleet.Outage(name)}
+	state.Accepts, state.Refuses = o.places.seats.acceptsOf(g, name, kinds)
 	if sign, out := outage.SignOf(o.nodes.byName[name]); out {
 		state.Sign = sign.Condition
 	}
@@ -186,8 +186,10 @@ type Look struct {
 
 // NodeState is how a node is.
 type NodeState struct {
-	// Stands says that the node is not lost, and Accepts that pods of the Run could be bound to it.
+	// Stands says that the node is not lost, and Accepts that pods of the Run could be bound to it, but for the ranks in
+	// Refuses, where its pods differ.
 	Stands, Accepts bool
+	Refuses         map[int]bool
 	// HeldBack says that the node shows a sign of loss and is not taken for lost, since too many nodes do at once (R25).
 	HeldBack bool
 	// Outage is when it is out of service by plan, and Sign the condition by which it tells of that without a date.
@@ -200,6 +202,12 @@ func (l *Look) Stands(node string) bool { return l.Nodes[node].Stands }
 
 // Accepts reports whether pods of the Run could be bound to a node.
 func (l *Look) Accepts(node string) bool { return l.Nodes[node].Accepts }
+
+// AcceptsRank reports whether the pod of a rank could be: one that has none is taken to be as the others.
+func (l *Look) AcceptsRank(node string, index int) bool {
+	is := l.Nodes[node]
+	return is.Accepts && !is.Refuses[index]
+}
 
 // Overdraft returns how many GPUs of a Lease are beyond what its payer allows.
 func (l *Look) Overdraft(lease *rqv1.Lease) int { return l.Owed[keyOf(lease).String()] }

@@ -39,7 +39,7 @@ type nodeTable struct {
 	// suspects are the nodes that had better not be used, and until when.
 	suspects map[string]time.Time
 	// usable are the nodes that kinds of pods may use by what both say, as far as it has been asked.
-	usable map[says]*kindNodes
+	usable map[says]*keptNodes
 	// asks says that other scheduling rules are asked about what is decided.
 	asks bool
 }
@@ -194,7 +194,7 @@ func (t *nodeTable) forgetNode(name string) {
 	t.accounts.DeleteNode(name)
 	delete(t.tainted[flavor], name)
 	delete(t.ofFlavor[flavor], name)
-	clear(t.usable)
+	t.changed(flavor, name)
 }
 
 // noteNode knows a node from now on.

@@ -30,9 +30,9 @@ type nodeWait struct {
 
 // outOfService reports whether a node stands, and is cordoned or has a taint that a rank does not tolerate.
 func (t *nodeTable) outOfService(g *gang, index int, name string) bool {
-	node, pod := t.byName[name], g.podOf(index, g.model())
+	node, pod := t.byName[name], g.modelOf(rank.Part{Index: index})
 	return t.stands(name) && !t.signs[name] && !t.heldBack[name] &&
-		(node.Spec.Unschedulable || pod != nil && !tolerates(pod, node))
+		(node.Spec.Unschedulable || !tolerates(pod, node))
 }
 
 // endedBy reports whether a node has ended a pod of a gang itself: it is not waited for.

@@ -143,7 +143,7 @@ func (p *placement) claimSeat(m *member) {
 	asks := p.nodes.asks
 	p.seats.hold(r.SpareUID, r.Node, g.demand.GPUsPerPod, func(h *holding) {
 		h.vacant, h.asks, h.spare, h.run = true, asks, true, g.run.UID
-		h.beside = g.demand.Beside // its pod may be gone
+		h.beside = m.beside // the spare's pod may be gone
 	})
 	g.vacant = append(g.vacant, vacancy{pod: r.SpareUID, index: m.part.Index, node: r.Node,
 		payer: g.paysForSeat(m.part, r, spare), asks: asks, since: spare.held})
@@ -285,8 +285,8 @@ func (p *placement) resize(g *gang, d plan.Demand) {
 	before, beside := g.demand.Pods(), g.demand.Beside
 	g.demand = d
 	for _, m := range g.spares.members {
-		if m != nil && beside != d.Beside && p.seats.held[m.pod.UID] != nil {
-			p.seats.hold(m.pod.UID, "", 0, func(*holding) {}) // it holds what ranks ask for
+		if m != nil && beside != d.Beside {
+			p.seats.holdAnew(m) // it holds what ranks ask for
 		}
 	}
 	p.resizeSquad(&g.active, d.Pods())
@@ -385,7 +385,7 @@ func (p *placement) memberFor(g *gang, part rank.Part) *member {
 	for len(s.members) <= part.Index {
 		s.members = append(s.members, nil)
 	}
-	m := &member{gang: g, part: part, pod: g.standInFor(part), standIn: true, beside: g.full.Beside}
+	m := &member{gang: g, part: part, pod: g.standInFor(part), standIn: true, beside: g.asks(part, nil)}
 	s.members[part.Index] = m
 	s.count(m, +1)
 	s.present++

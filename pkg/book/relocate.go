@@ -113,7 +113,7 @@ func (d *drainer) relocate(g *gang, due []DrainedRank, was *Drain, now time.Time
 func (d *drainer) spared(g *gang, due []DrainedRank, now time.Time) bool {
 	to := g.inquiry.to
 	return len(to) == len(due) && !slices.ContainsFunc(to, func(t destination) bool {
-		return t.spare != "" && !d.takesRank(d.roster.members[t.spare], true, now)
+		return t.spare != "" && !d.takesRank(d.roster.members[t.spare], t.rank.Index, true, now)
 	})
 }
 

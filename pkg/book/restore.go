@@ -42,9 +42,9 @@ func (k *keptRooms) restoreRooms(now time.Time) {
 			m := k.roster.members[l.pod]
 			gone := m == nil || m.leaving && m.stage == finished
 			if gone && g.old(l) && k.nodes.stands(l.node) && !g.requeue.seatsPart(l.part) {
-				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant = true })
+				k.seats.hold(l.pod, "", 0, func(h *holding) { h.vacant, h.beside = true, cmp.Or(h.beside, g.asks(l.part, nil)) })
 				g.requeue.places = append(g.requeue.places, place{pod: l.pod, index: placeOf(l.part), node: l.node,
-					gpus: l.charge.GPUs, kept: true})
+					gpus: l.charge.GPUs, beside: k.seats.held[l.pod].beside, kept: true})
 			}
 		}
 		k.restoreClosed(g, open, now)

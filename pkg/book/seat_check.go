@@ -91,9 +91,48 @@ func (p *placement) concludeSeats(g *gang, c *Check, no []Turning) {
 
 // accepts reports whether a rank of a gang could be bound to a node in the place of a spare that stands by there, which
 // holds all that the rank asks for: nobody else may have come to hold it besides.
-func (s *seating) accepts(g *gang, name string) bool {
-	return s.nodes.accepts(g, name) &&
-		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, g.demand.Beside, 0) == "" })
+func (s *seating) accepts(g *gang, name string, index int) bool {
+	return s.acceptsKind(g, name, g.variantOf(rank.Part{Index: index}))
+}
+
+func (s *seating) acceptsKind(g *gang, name string, kind *variant) bool {
+	return s.nodes.accepts(g, name, kind) &&
+		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, kind.beside, 0) == "" })
+}
+
+// kindsOf returns the variants of a gang's ranks that have pods, with those ranks; nil where all are of one.
+func (g *gang) kindsOf() map[*variant][]int {
+	if g == nil || g.variants() == nil {
+		return nil
+	}
+	var variants variants
+	out := map[*variant][]int{}
+	for _, m := range g.active.members {
+		if m != nil && !m.standIn {
+			s := variants.ofPart(g, m.part)
+			out[s] = append(out[s], m.part.Index)
+		}
+	}
+	return out
+}
+
+// acceptsOf reports whether any rank of a gang could be bound to a node, and which could not.
+func (s *seating) acceptsOf(g *gang, name string, kinds map[*variant][]int) (some bool, but map[int]bool) {
+	if g == nil || g.spurned[name] {
+		return false, nil
+	}
+	if kinds == nil {
+		return s.acceptsKind(g, name, g.variantOf(rank.Part{})), nil
+	}
+	but = map[int]bool{}
+	for kind, ranks := range kinds {
+		accepts := s.acceptsKind(g, name, kind)
+		some = some || accepts
+		for _, index := range ranks {
+			but[index] = !accepts
+		}
+	}
+	return some, but
 }
 
 // mostBeside returns how many pods nodes take at most beside those of a gang that have been planned there by
@@ -112,9 +151,12 @@ func (s *seating) mostBeside(g *gang, most map[string]int) map[string]int {
 }
 
 // standsBy reports whether a spare stands by where a rank of its group could go on, and makes room for no other.
-func (s *seating) standsBy(spare *member) bool {
-	return spare != nil && spare.stage == bound && !spare.leaving && !spare.doomed() &&
-		!spare.gang.seats(spare.pod.UID) && !spare.gang.spurned[spare.node] && s.accepts(spare.gang, spare.node)
+func (s *seating) standsBy(spare *member, index int) bool {
+	if spare == nil || spare.stage != bound || spare.leaving || spare.doomed() {
+		return false
+	}
+	g, node := spare.gang, spare.node
+	return !g.seats(spare.pod.UID) && !g.spurned[node] && s.accepts(g, node, index)
 }
 
 // hasSeat reports whether a rank has room in the place of a spare, which may hold it still.

@@ -121,19 +121,25 @@ func (s *seating) occupy(h *holding, pod types.UID, gpus int) {
 // for.
 func (s *seating) holdsBeside(pod types.UID, h *holding) {
 	if g := s.roster.gangs[h.run]; g != nil && g.run != nil && h.claimed() && (h.spare || h.seated) {
-		if asks := s.besides(g); len(asks) > 0 {
+		if asks := resourcesOf(h.beside); len(asks) > 0 {
 			s.beside.set(pod, besideOf{node: h.node, run: keyOf(g.run), amounts: asks})
+			return
 		}
-		return
 	}
 	if woken := s.beside.drop(pod); len(woken) > 0 {
 		s.mail.activate(woken...)
 	}
 }
 
-// besides returns what a rank of a gang asks for beside GPUs.
-func (s *seating) besides(g *gang) amounts {
-	return s.requestsOf(g.model())
+// resourcesOf returns the resources among what is held beside GPUs.
+func resourcesOf(beside *topology.Amounts) amounts {
+	out := amounts{}
+	for _, x := range beside.All() {
+		if x.N > 0 && x.Resource != string(corev1.ResourcePods) && !topology.IsPort(x.Resource) {
+			out[corev1.ResourceName(x.Resource)] = x.N
+		}
+	}
+	return out
 }
 
 func (s *seating) requestsOf(pod *corev1.Pod) amounts {

@@ -13,6 +13,7 @@ import (
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // asItsOwn makes a leader's spec that of another pod, with other labels. The volumes and devices that are made for a
@@ -95,18 +96,63 @@ func (g *gang) model() *corev1.Pod {
 	return pod
 }
 
-// modelOf returns the model of a part: where others make the pods, one of the same group, since what they ask for may
-// name their group.
+// modelOf returns the model of a part: where others make the pods, each is its own.
 func (g *gang) modelOf(part rank.Part) *corev1.Pod {
-	if g.run.Spec.Theirs() && !part.Spare {
-		first := g.demand.GroupOf(part.Index) * g.demand.PodsPerGroup
-		for index := first; index < first+g.demand.PodsPerGroup; index++ {
-			if m := g.active.memberAt(index); m != nil && !m.standIn && m.stage < finished {
-				return m.pod
-			}
-		}
+	if m := g.standsFor(part); m != nil {
+		return m.pod
 	}
 	return g.model()
+}
+
+// standsFor returns the rank whose pod, which others have made, stands for that of a part: its own, for a spare the
+// first of its group, or else another of the same group, since what they ask for may name their group. It is nil where
+// there is none.
+func (g *gang) standsFor(part rank.Part) *member {
+	if !g.theirs() {
+		return nil
+	}
+	index := g.indexOf(part)
+	first := max(0, index-index%g.demand.PodsPerGroup)
+	if m := g.rankAt(index); m != nil && !m.standIn && m.stage < finished {
+		return m
+	}
+	for _, m := range g.active.between(first, first+g.demand.PodsPerGroup) {
+		if m != nil && !m.standIn && m.stage < finished {
+			return m
+		}
+	}
+	return nil
+}
+
+// theirs reports whether others make the pods of a gang that has a shape, which may differ.
+func (g *gang) theirs() bool {
+	return g.run != nil && g.shape == nil && g.run.Spec.Theirs() && g.demand.PodsPerGroup > 0
+}
+
+// indexOf returns the index of a rank, or of the one that a spare is like: the first of its group.
+func (g *gang) indexOf(part rank.Part) int {
+	switch {
+	case !part.Spare:
+		return part.Index
+	case g.demand.SparesPerGroup == 0: // it is beyond what there is to be
+		return 0
+	}
+	return g.demand.Group(part) * g.demand.PodsPerGroup
+}
+
+// asks returns what a part of a gang asks for of its node beside GPUs: while others have not made its pod, what its
+// last one did, or what others of its group do where that is not known.
+func (g *gang) asks(part rank.Part, last *topology.Amounts) *topology.Amounts {
+	if !g.theirs() {
+		return g.demand.Beside
+	}
+	if m := g.rankAt(g.indexOf(part)); m != nil { // it may have ended
+		return m.beside
+	}
+	if m := g.standsFor(part); last == nil && m != nil {
+		return m.beside
+	}
+	return cmp.Or(last, g.demand.Beside)
 }
 
 // standInFor returns a pod as the API server would admit it for a part of a gang: ranks differ from the leader, which

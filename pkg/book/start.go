@@ -11,6 +11,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -132,10 +133,11 @@ func (x *starter) planGang(g *gang, pod *corev1.Pod, now time.Time) *plan.Refusa
 	defer x.seats.spend(g, missing, now)()
 	rejected := x.nodes.rejectedAll(g, pod)
 	seated, missing := x.takeSeats(g, missing, func(v *vacancy) bool {
+		fled := g.fled()
 		if v.own { // it stays, whoever else leaves that node
-			return x.usable(g, v, x.nodes.rejecting(g, g.podOf(v.index, pod), nil))
+			fled = nil
 		}
-		return x.usable(g, v, plan.Either(rejected, g.banned(g.podOf(v.index, pod))))
+		return x.usable(g, v, x.nodes.rejecting(g, g.modelOf(rank.Part{Index: v.index}), fled))
 	}, now)
 	if refusal := x.nodes.astray(g, missing); refusal != nil {
 		return x.withoutRoom(g, pod, missing, refusal, now)
@@ -297,7 +299,7 @@ func (x *starter) paySeats(g *gang, seated []plan.Assignment, missing []plan.Mis
 
 // usable reports whether a rank could run where a spare was, at the cost of who is to pay.
 func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
-	return x.seats.accepts(g, v.node) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
+	return x.seats.accepts(g, v.node, v.index) && (rejected == nil || !rejected(v.node)) && v.payer.key.Budget != "" &&
 		x.seats.holdsInBoth(v.node, func() bool { return x.seats.roomFor(v.node) >= 0 }) &&
 		x.accounts.Reaches(v.payer.key, x.nodes.byName[v.node].Labels)
 }

@@ -46,7 +46,7 @@ func (g *gang) diedItself(m plan.Missing) bool {
 // standsBy reports whether a spare of a rank's group could make room for it.
 func (x *starter) standsBy(g *gang, m plan.Missing) bool {
 	return slices.ContainsFunc(g.spares.between(0, g.spares.size), func(spare *member) bool {
-		return x.seats.standsBy(spare) && spare.group() == g.demand.Group(m.Part)
+		return spare != nil && spare.group() == g.demand.Group(m.Part) && x.seats.standsBy(spare, g.indexOf(m.Part))
 	})
 }
 

@@ -51,6 +51,7 @@ type controllers struct {
 	affinity   *corev1.Affinity // of the pods that they make
 	pinned     map[int]string   // those of them that name a node, by slot
 	claims     map[int]string   // those of them that use a volume, by slot
+	cpus       map[int]string   // those of them that ask for CPUs, by slot
 	// spreads says which are to be spread evenly over nodes; nil for none.
 	spreads func(slot int) bool
 	// spread is the rule by which all are spread over nodes like their Run's others, but for whom it counts; nil for none.
@@ -129,7 +130,7 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 				spread[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{rqv1.LabelRun: run.Name}}
 			}
 			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity,
-				Spread: spread, Claim: w.controllers.claims[n]})
+				Spread: spread, Claim: w.controllers.claims[n], CPU: w.controllers.cpus[n]})
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
+	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
 // vacancy is the room of a pod that is gone, or goes, and that a rank of its gang is to have.
@@ -142,6 +143,7 @@ type place struct {
 	index  int // of the rank; anyRank for a spare's
 	node   string
 	gpus   int
+	beside *topology.Amounts // what its pod held beside these
 	charge budget.Charge
 	kept   bool // else the gang has been given it
 }

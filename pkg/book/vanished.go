@@ -95,9 +95,9 @@ func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
 			return false
 		}
 		node := s.held[v.pod].node
-		takes := s.accepts(g, node) || s.nodes.outOfService(g, v.index, node)
+		takes := s.accepts(g, node, v.index) || s.nodes.outOfService(g, v.index, node)
 		return takes && slices.ContainsFunc(missing, func(m plan.Missing) bool {
-			return !m.Spare && m.Index == v.index && !g.hasSpareFor(m.Part)
+			return !m.Spare && m.Index == v.index && !s.hasSpareFor(g, m.Part)
 		})
 	})
 }
@@ -138,11 +138,12 @@ func (x *starter) planRanks(g *gang, pod *corev1.Pod, now time.Time) *plan.Refus
 	return g.notYet(outlivedTwice) // others are not ended for some of its ranks, and it waits before it ends
 }
 
-// hasSpareFor reports whether a spare stands by for a rank, and for no other yet.
-func (g *gang) hasSpareFor(part rank.Part) bool {
+// hasSpareFor reports whether a spare stands by where a rank may be, and for no other yet.
+func (s *seating) hasSpareFor(g *gang, part rank.Part) bool {
+	kind := g.variantOf(part)
 	return slices.ContainsFunc(g.spares.members, func(m *member) bool {
 		return m != nil && m.stage == bound && !m.leaving && !m.surplus() && m.group() == g.demand.Group(part) &&
-			!g.seats(m.pod.UID)
+			!g.seats(m.pod.UID) && (!g.theirs() || s.nodes.accepts(g, m.node, kind))
 	})
 }
 

@@ -89,7 +89,7 @@ func (q *trials) fillWith(run *rqv1.Run, now time.Time) Outlook {
 		return Outlook{At: now, Refusal: g.shape}
 	}
 	places, refusal := plan.Fill(q.accounts, g.demand, q.future.agenda.debts.claim(g, nil, now), indexes(g.demand.Pods()),
-		q.fill.rooms(g, podOf(run), q.fill.idleNodes()[g.full.Flavor], now), now)
+		q.fill.rooms(g, podOf(run), g.full.Beside, q.fill.idleNodes()[g.full.Flavor], now), now)
 	return Outlook{At: now, GPUs: len(places) * g.demand.GPUsPerPod, GPUsPerPod: g.demand.GPUsPerPod, Places: places,
 		Refusal: refusal, Remarks: q.remarks(g)}
 }

@@ -58,7 +58,8 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 		}
 		group := w.shape.GroupOf(index)
 		at := slices.IndexFunc(free[group], func(spare *corev1.Pod) bool {
-			return f.mayTake(pod) && (short || !f.movesAgain(&made, spare) && !f.goesBack(index, &made))
+			return f.AcceptsRank(spare.Spec.NodeName, index) && f.mayTake(pod, index) &&
+				(short || !f.movesAgain(&made, spare) && !f.goesBack(index, &made))
 		})
 		if at >= 0 && (lost || short) {
 			spare := free[group][at]
@@ -84,7 +85,7 @@ func (f *facts) goesBack(index int, made *rank.Replacement) bool {
 	told := slices.ContainsFunc(deaths, func(d rqv1.RunDeath) bool {
 		return int(d.Index) == index && d.Node == made.Lost && d.Sign == made.Sign
 	})
-	if !told || !ending.ByPeople(made.Sign) || !f.Accepts(made.Lost) {
+	if !told || !ending.ByPeople(made.Sign) || !f.AcceptsRank(made.Lost, index) {
 		return false
 	}
 	avoided, _ := ending.Avoided(deaths, index, f.Now)
@@ -94,13 +95,13 @@ func (f *facts) goesBack(index int, made *rank.Replacement) bool {
 // mayTake reports whether a rank is to be made for another spare than the one whose place its pod records and does not
 // get. It is not while that one stands by where the rank may go, as where money is short for it: it would be the first
 // to be chosen again, and the rank be made anew without end.
-func (f *facts) mayTake(pod *corev1.Pod) bool {
+func (f *facts) mayTake(pod *corev1.Pod, index int) bool {
 	if pod == nil {
 		return true
 	}
 	r, _ := rank.ReplacementOf(pod)
 	last := f.podOf[r.SpareUID]
-	return last == nil || !f.standsBy(last)
+	return last == nil || !f.standsBy(last) || !f.AcceptsRank(last.Spec.NodeName, index)
 }
 
 // standsBy reports whether a spare could give its place to a rank.

@@ -99,11 +99,11 @@ func (p *beside) roomsFor(u *unit, pods int) (out []string) {
 // each places pods one by one, wherever they may be, and goes back where that leaves others without places: it finds
 // all there is where they are few. Spares come after the ranks of their group, and on its nodes last.
 func (p *beside) each() bool {
-	if _, without := p.partsOf(p.kinds, ""); without > 0 {
+	if p.several.looks > mostLooksInAll || !p.mayHaveRoom() {
 		return false
 	}
 	looks := 0
-	p.roomy = map[*Kind][]string{}
+	p.looks, p.roomy = 0, map[*Kind][]string{}
 	for _, k := range p.kinds {
 		room := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing))
 		p.roomy[k.Kind] = slices.DeleteFunc(slices.Clone(k.Nodes), func(node string) bool { return room(node) == 0 })
@@ -165,10 +165,12 @@ func (p *beside) nodesFor(m Missing) (out []string) {
 	}
 	for _, node := range p.roomy[m.Kind] {
 		p.looks++
-		if p.looks > mostLooks {
+		p.several.looks++
+		if p.looks > mostLooks || p.several.looks > mostLooksInAll {
 			return nil
 		}
-		if node >= after && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
+		apart := !p.strict || !group[node]
+		if node >= after && apart && (m.Domain == "" || p.fork.fleet.DomainOf(node) == m.Domain) && room(node) > 0 {
 			out = append(out, node)
 		}
 	}

@@ -15,6 +15,7 @@ type beside struct {
 	kinds   []ofKind
 	common  string // the domain that all are bound to, if they are
 	unpaid  bool   // it does not matter who pays
+	strict  bool   // no spare may be on the node of a rank of its group
 	fork    *Fork
 	placed  []placed
 	demands []int // how many of these are on nodes of each class of payers
@@ -32,11 +33,12 @@ type placed struct {
 }
 
 // vainDomains is how many domains are tried in vain for one unit at most, and for all together beside one for each, and
-// mostLooks how many nodes are looked at for single pods: it takes time while the book waits, and who decides whom to
-// cut asks many times.
+// mostLooks how many nodes are looked at for single pods, and mostLooksInAll how many for all that is asked of one
+// Attempt: it takes time while the book waits, and who decides whom to cut asks many times.
 const (
-	vainDomains = 16
-	mostLooks   = 10000
+	vainDomains    = 16
+	mostLooks      = 10000
+	mostLooksInAll = 20 * mostLooks
 )
 
 func (a *Attempt) on(fleet *topology.Fleet) *beside {
@@ -57,6 +59,35 @@ func (p *beside) unitOf(part rank.Part) int {
 	return p.demand.Group(part)
 }
 
+// placeApart is place with spares on other nodes than the ranks of their group, also those of other kinds, wherever
+// that is found to be possible (R12).
+func (p *beside) placeApart() ([]Assignment, bool) {
+	out, fits := p.place()
+	if !fits || !besideOwn(out) {
+		return out, fits
+	}
+	p.strict = true
+	if apart, fits := p.place(); fits {
+		return apart, true
+	}
+	return out, true
+}
+
+// besideOwn reports whether a spare is on the node of a rank of its group.
+func besideOwn(places []Assignment) bool {
+	type at struct {
+		group int
+		node  string
+	}
+	ranks := map[at]bool{}
+	for i := range places {
+		if a := &places[i]; !a.Spare {
+			ranks[at{a.Group, a.Node}] = true
+		}
+	}
+	return slices.ContainsFunc(places, func(a Assignment) bool { return a.Spare && ranks[at{a.Group, a.Node}] })
+}
+
 // place returns where each of the pods goes, and false where they have no place. The domains that a kind would choose
 // may have no room for the others, nor may its nodes; nor may who pays for one pay for another, or what it asks for
 // beside GPUs be what another needs, so that in the end places are tried one by one.
@@ -64,7 +95,7 @@ func (p *beside) place() ([]Assignment, bool) {
 	defer p.back(mark{})
 	for _, way := range []func() bool{p.first, p.apart, p.each} {
 		if way() {
-			if out, paid := p.assignments(); paid {
+			if out, paid := p.assignments(); paid && !(p.strict && besideOwn(out)) {
 				return out, true
 			}
 		}
@@ -108,7 +139,23 @@ func (p *beside) back(to mark) {
 
 // put places kinds one beside the other, in a domain if one is given and where ranks are free to choose.
 func (p *beside) put(kinds []ofKind, domain string) bool {
+	if p.strict {
+		kinds = sparesLast(kinds)
+	}
 	return !slices.ContainsFunc(kinds, func(k ofKind) bool { return !p.putOne(k.Kind, k.missing, domain) })
+}
+
+// sparesLast returns kinds without their spares, and then the spares.
+func sparesLast(kinds []ofKind) (out []ofKind) {
+	for _, spares := range []bool{false, true} {
+		for _, k := range kinds {
+			of := slices.DeleteFunc(slices.Clone(k.missing), func(m Missing) bool { return m.Spare != spares })
+			if len(of) > 0 {
+				out = append(out, ofKind{k.Kind, of})
+			}
+		}
+	}
+	return out
 }
 
 // putOne places pods of one kind, beside what is planned so far.
@@ -231,8 +278,8 @@ func (p *beside) alignKinds(slots []topology.Slot, payers []int) {
 		}
 		alike := groups(p.demand, k.missing)
 		for i := range alike {
-			if p.demand.Confined && len(kinds[alike[i].Index]) > 1 {
-				alike[i].Domain = "bound" // to where its others are
+			if (p.demand.Confined || p.demand.SparesPerGroup > 0) && len(kinds[alike[i].Index]) > 1 {
+				alike[i].Domain = "bound" // to where its others are, or are not
 			}
 		}
 		align(of, alike, paid)

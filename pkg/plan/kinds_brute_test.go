@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -12,6 +13,13 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
+// asked is how much pods of a kind ask for beside GPUs.
+type asked struct{ cpu, memory int64 }
+
+func (a asked) amounts() *topology.Amounts {
+	return topology.NewAmounts(map[string]int64{"cpu": a.cpu, "memory": a.memory})
+}
+
 // scene is pods of several kinds and where they could go, for a search that tries all ways.
 type scene struct {
 	fleet    *topology.Fleet
@@ -20,13 +28,16 @@ type scene struct {
 	claim    Claim
 	missing  []Missing
 	nodes    []string
-	cpu      map[*Kind]int64
+	asks     map[*Kind]asked
 	pays     map[string]int // pods, by envelope
+	// apart says in which region each pod is to be, and that no spare may be on the node of a rank of its group; nil for
+	// neither.
+	apart map[rank.Part]string
 }
 
 func sceneOf(t *rapid.T) *scene {
-	s := &scene{fleet: fleet(), nodes: []string{"a1", "a2", "b1", "b2"}, cpu: map[*Kind]int64{}, pays: map[string]int{}}
-	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: rapid.SampledFrom([]int{4, 8}).Draw(t, "GPUs"),
+	s := &scene{fleet: fleet(), nodes: []string{"a1", "a2", "b1", "b2"}, asks: map[*Kind]asked{}, pays: map[string]int{}}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: rapid.SampledFrom([]int{2, 4, 8}).Draw(t, "GPUs"),
 		Groups: rapid.IntRange(1, 2).Draw(t, "groups"), PodsPerGroup: rapid.IntRange(1, 2).Draw(t, "pods"),
 		SparesPerGroup: rapid.IntRange(0, 1).Draw(t, "spares")}
 	switch rapid.IntRange(0, 2).Draw(t, "together") {
@@ -36,9 +47,13 @@ func sceneOf(t *rapid.T) *scene {
 		d.OneDomain = true
 	}
 	s.demand, s.claim = d, Claim{Run: "r", Most: map[string]int{}, Kept: Kept{}}
+	amount := func(of string) int64 { return rapid.SampledFrom([]int64{0, 0, 200, 250, 300}).Draw(t, of) }
 	for _, node := range s.nodes {
+		s.fleet.SetNode(topology.Node{Name: node, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
+			Labels: map[string]string{"region": regionOf(node), "fabric.domain": strings.ToUpper(node[:1])}})
 		if rapid.IntRange(0, 2).Draw(t, node+" has a guest") == 0 {
-			s.fleet.Hold(node, 4, cpu(rapid.SampledFrom([]int64{0, 200, 300}).Draw(t, "its CPU")))
+			gpus := rapid.SampledFrom([]int{4, 6}).Draw(t, "its GPUs")
+			s.fleet.Hold(node, gpus, asked{amount("its CPU"), amount("its memory")}.amounts())
 		}
 		if rapid.IntRange(0, 4).Draw(t, node+" is bounded") == 0 {
 			s.claim.Most[node] = rapid.IntRange(0, 1).Draw(t, "most")
@@ -48,8 +63,8 @@ func sceneOf(t *rapid.T) *scene {
 	var kinds []*Kind
 	for i := range rapid.IntRange(2, 3).Draw(t, "kinds") {
 		k := kindOn(t, s.fleet, fmt.Sprint("kind", i), s.nodes)
-		s.cpu[k] = rapid.SampledFrom([]int64{0, 200, 250, 300}).Draw(t, "CPU")
-		k.Beside = cpu(s.cpu[k])
+		s.asks[k] = asked{amount("CPU"), amount("memory")}
+		k.Beside = s.asks[k].amounts()
 		kinds = append(kinds, k)
 	}
 	s.missing = all(d)
@@ -108,20 +123,26 @@ func (s *scene) from(left []Missing, placed []stand, money bool) int {
 // may reports whether pods may be where they are.
 func (s *scene) may(placed []stand) bool {
 	last := placed[len(placed)-1]
-	pods, beside := 0, int64(0)
+	pods, beside := 0, asked{}
 	for _, p := range placed {
 		together := s.demand.OneDomain || s.demand.Confined && s.demand.Group(p.Part) == s.demand.Group(last.Part)
 		if together && regionOf(p.node) != regionOf(last.node) {
 			return false
 		}
+		together = s.demand.Group(p.Part) == s.demand.Group(last.Part)
+		shares := together && p.node == last.node && p.Spare != last.Spare
+		if s.apart != nil && (shares || s.apart[p.Part] != regionOf(p.node)) {
+			return false
+		}
 		if p.node == last.node {
 			pods++
-			beside += s.cpu[p.Kind]
+			beside.cpu += s.asks[p.Kind].cpu
+			beside.memory += s.asks[p.Kind].memory
 		}
 	}
 	most, bounded := s.claim.Most[last.node]
 	return !last.Kind.Barred(last.node) && pods*s.demand.GPUsPerPod <= s.fleet.Free(last.node) &&
-		beside <= int64(s.fleet.RoomBeside(last.node, cpu(1), 1000)) && (!bounded || pods <= most)
+		s.fleet.RoomBeside(last.node, beside.amounts(), 1) == 1 && (!bounded || pods <= most)
 }
 
 // paid reports whether somebody pays for pods where they are.
@@ -153,6 +174,7 @@ func TestKindsOfPodsAgainstAllWays(t *testing.T) {
 		short := attempt.Short(s.fleet)
 		if refusal == nil {
 			s.check(t, places)
+			s.checkApart(t, places)
 			if short != nil {
 				t.Fatalf("it is short of %+v", short)
 			}
@@ -184,6 +206,25 @@ func (s *scene) checkShort(t *rapid.T, short *topology.Shortfall, paid int) {
 	if short.Kind != want || short.ShortGPUs < (len(s.missing)-room)*gpus || short.ShortGPUs > len(s.missing)*gpus ||
 		short.PlaceableGPUs != len(s.missing)*gpus-short.ShortGPUs {
 		t.Fatalf("it is short of %+v; %d of %d pods have places, and money lets %d in", short, room, len(s.missing), paid)
+	}
+}
+
+// checkApart asserts that spares are on other nodes than the ranks of their group, if all could be with each pod in the
+// region where it is (R12).
+func (s *scene) checkApart(t *rapid.T, places []Assignment) {
+	beside := func(on Assignment, spare Assignment) bool {
+		return !on.Spare && on.Group == spare.Group && on.Node == spare.Node
+	}
+	for _, spare := range places {
+		if spare.Spare && slices.ContainsFunc(places, func(a Assignment) bool { return beside(a, spare) }) {
+			s.apart = map[rank.Part]string{}
+			for _, a := range places {
+				s.apart[a.Part] = regionOf(a.Node)
+			}
+			if s.most(true) == len(s.missing) {
+				t.Fatalf("%v is on the node of a rank of its group, and need not be: %+v", spare.Part, places)
+			}
+		}
 	}
 }
 

@@ -197,3 +197,85 @@ func TestNoNodeIsLookedAtWhereThatCanLeadToNothing(t *testing.T) {
 		t.Errorf("%d nodes have been looked at, and places found: %v", p.looks, found)
 	}
 }
+
+// TestANodeTakesPodsThatAskForDifferentThings: what one kind leaves of it is another's, so that it takes more pods than
+// any kind alone would find room for.
+func TestANodeTakesPodsThatAskForDifferentThings(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	nodes := []string{"n1", "n2"}
+	for _, name := range nodes {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	both, cpu, memory := asked{200, 200}, asked{300, 0}, asked{0, 300}
+	var kinds []*Kind
+	for _, asks := range []asked{both, cpu, memory} {
+		kinds = append(kinds, &Kind{Beside: asks.amounts(), Nodes: nodes})
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Groups: 1, PodsPerGroup: 6}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i/2]
+	}
+	if !Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Fits(f) {
+		t.Error("they have no places")
+	}
+}
+
+// TestARefusalSaysInWhatPodsDiffer: by which nodes they may use, by what they ask for beside GPUs, or by both.
+func TestARefusalSaysInWhatPodsDiffer(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	for _, name := range []string{"n1", "n2"} {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	little, either, one := cpu(100), []string{"n1", "n2"}, []string{"n1"}
+	onFirst, nowhere := func(node string) bool { return node == "n2" }, func(string) bool { return true }
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 2}
+	for want, kinds := range map[string][2]Kind{
+		"its pods differ in what they ask for beside GPUs; for 1 of 2": {{Beside: little, Nodes: either},
+			{Beside: cpu(900), Nodes: either}},
+		"its pods differ in which nodes they may use; for 1 of 2": {{Beside: little, Nodes: either},
+			{Beside: little, Barred: nowhere}},
+		"its pods differ in which nodes they may use and in what they ask for beside GPUs; for 1 of 2": {
+			{Beside: little, Nodes: either}, {Beside: cpu(900), Barred: onFirst, Nodes: one}},
+		"as many are free, but its pods differ in what they ask for beside GPUs: no place": {
+			{Beside: little, Barred: onFirst, Nodes: one}, {Beside: cpu(300), Barred: onFirst, Nodes: one}},
+	} {
+		missing := all(d)
+		missing[0].Kind, missing[1].Kind = &kinds[0], &kinds[1]
+		_, refusal := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Place(f)
+		if refusal == nil || !strings.Contains(refusal.Message, want) {
+			t.Errorf("it is refused for %+v, want %q", refusal, want)
+		}
+	}
+}
+
+// TestSinglePodsAreTriedForAnAttemptAsAWhole: however often it is asked, no more nodes are looked at for them in all.
+func TestSinglePodsAreTriedForAnAttemptAsAWhole(t *testing.T) {
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	nodes := []string{"n1", "n2", "n3"}
+	for _, name := range nodes {
+		f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: asked{500, 500}.amounts(),
+			Labels: map[string]string{"region": "west", "fabric.domain": "d"}})
+	}
+	kinds := []*Kind{{Beside: asked{200, 300}.amounts(), Nodes: nodes}, {Beside: asked{300, 300}.amounts(), Nodes: nodes}}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 2, Groups: 1, PodsPerGroup: 4}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = kinds[i%2]
+	}
+	attempt := Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon)
+	p := attempt.on(f)
+	p.kinds[0].missing, p.kinds[1].missing = missing[:1], missing[1:2] // which have places
+	if found := p.each(); !found || attempt.several.looks != p.looks || p.looks == 0 {
+		t.Fatalf("places are found: %v, at %d looks of %d", found, p.looks, attempt.several.looks)
+	}
+	attempt.several.looks = mostLooksInAll
+	if again := attempt.Within(nil).on(f); again.each() || again.looks > 1 {
+		t.Errorf("single pods are tried at %d looks more", again.looks)
+	}
+}

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 
 	"github.com/davidlangworthy/jobtree/pkg/topology"
@@ -17,20 +18,40 @@ func (a *Attempt) refuse(fleet *topology.Fleet) *Refusal {
 		alone := Prepare(s.accounts, d, s.claim, Alike(k.missing), Either(a.request.Excluded, k.Barred), s.now)
 		if _, refusal := alone.Within(a.request.Within).Place(fleet); refusal != nil {
 			refusal.WantedGPUs = a.wanted
-			refusal.Message = fmt.Sprintf("its pods differ in which nodes they may use; for %d of %d, such as %s: %s",
-				len(k.missing), len(a.missing), k.Pod, refusal.Message)
+			refusal.Message = fmt.Sprintf("its pods differ in %s; for %d of %d, such as %s: %s", s.differ(), len(k.missing),
+				len(a.missing), k.Pod, refusal.Message)
 			return refusal
 		}
 	}
-	short := a.on(fleet).short(nil)
+	short := a.on(fleet).shortage()
 	if short.Kind == topology.Unpayable {
 		return a.roomElsewhere(fleet, short.PlaceableGPUs)
 	}
 	d := &a.demand
 	return &Refusal{Reason: InsufficientGPUs, Owner: d.Owner, Flavor: d.Flavor, WantedGPUs: a.wanted,
 		ShortGPUs: short.ShortGPUs, Message: fmt.Sprintf("%d %s GPUs are needed, and as many are free, but its pods "+
-			"differ in which nodes they may use: no place was found for all of them beside one another", a.wanted, d.Flavor)}
+			"differ in %s: no place was found for all of them beside one another", a.wanted, d.Flavor, s.differ())}
 }
+
+// differ says in what the kinds differ.
+func (s *several) differ() string {
+	first := s.kinds[0]
+	nodes := slices.ContainsFunc(s.kinds, func(k ofKind) bool { return !slices.Equal(k.Nodes, first.Nodes) })
+	amounts := slices.ContainsFunc(s.kinds, func(k ofKind) bool { return k.Beside != first.Beside })
+	switch {
+	case nodes && amounts:
+		return differInNodes + " and in " + differInAmounts
+	case amounts:
+		return differInAmounts
+	}
+	return differInNodes
+}
+
+// In what pods of a group differ.
+const (
+	differInNodes   = "which nodes they may use"
+	differInAmounts = "what they ask for beside GPUs"
+)
 
 // short returns what keeps pods of several kinds from having places beside one another, as a fleet says it of pods that
 // are alike: without who pays, room is told from money. It is nil where they have. What keeps as many that are alike
@@ -49,6 +70,11 @@ func (p *beside) short(alike *topology.Shortfall) *topology.Shortfall {
 			return nil
 		}
 	}
+	return p.shortage()
+}
+
+// shortage returns what is short of pods that have no places beside one another.
+func (p *beside) shortage() *topology.Shortfall {
 	out := &topology.Shortfall{Kind: topology.NoRoom, Flavor: p.demand.Flavor, WantedGPUs: p.wanted}
 	free := p.on(p.fork.fleet)
 	free.unpaid = true

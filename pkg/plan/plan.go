@@ -104,6 +104,8 @@ type several struct {
 	claim    Claim
 	kinds    []ofKind
 	now      time.Time
+	// looks is how many nodes have been looked at for single pods, for all that was asked.
+	looks int
 }
 
 // Prepare asks who pays for the missing pods of a gang.
@@ -149,7 +151,7 @@ func prepare(accounts *budget.Accounts, ask budget.Ask, d Demand, claim Claim, m
 	}
 	if len(kinds) > 1 {
 		a.request.Beside = nil
-		a.several = &several{accounts, claim, kinds, now}
+		a.several = &several{accounts: accounts, claim: claim, kinds: kinds, now: now}
 	}
 	return a
 }
@@ -251,7 +253,7 @@ func (a *Attempt) Place(fleet *topology.Fleet) ([]Assignment, *Refusal) {
 	}
 	placement, short := fleet.Pack(a.request)
 	if short == nil && a.several != nil { // as many that are alike have a place
-		if out, fits := a.on(fleet).place(); fits {
+		if out, fits := a.on(fleet).placeApart(); fits {
 			return out, nil
 		}
 		return nil, a.refuse(fleet)

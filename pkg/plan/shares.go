@@ -26,17 +26,11 @@ const (
 // kind alone finds beside these, have one of their own kind's. It returns the pods of each kind by their parts, and how
 // many have none. Of more kinds than it can tell apart those come first that have the least room.
 func (p *beside) partsOf(kinds []ofKind, domain string) (out []ofKind, without int) {
-	of, s := p.roomOf(kinds, domain)
-	if len(kinds) > mostShared || len(s.sets)*len(kinds) > mostParts {
+	of, s := p.roomOf(kinds, domain, false)
+	if s.tooMany(kinds) {
 		return s.leastFirst(kinds), 0
 	}
-	for i, k := range kinds {
-		left := len(k.missing)
-		for left > 0 && s.give(i, make([]bool, len(s.sets))) {
-			left--
-		}
-		without += left
-	}
+	without = s.divide(kinds)
 	for i, k := range kinds {
 		missing := k.missing
 		for at, set := range s.sets {
@@ -51,6 +45,30 @@ func (p *beside) partsOf(kinds []ofKind, domain string) (out []ofKind, without i
 	return out, without
 }
 
+// tooMany reports whether there are more kinds than can be told apart.
+func (s *shares) tooMany(kinds []ofKind) bool {
+	return len(kinds) > mostShared || len(s.sets)*len(kinds) > mostParts
+}
+
+// divide has as many pods as possible have their places, and returns how many have none.
+func (s *shares) divide(kinds []ofKind) (without int) {
+	for i, k := range kinds {
+		left := len(k.missing)
+		for left > 0 && s.give(i, make([]bool, len(s.sets))) {
+			left--
+		}
+		without += left
+	}
+	return without
+}
+
+// mayHaveRoom reports whether all pods could have places as far as is known without trying: a node takes as many as its
+// GPUs do, and no more of a kind than find what that asks for beside these.
+func (p *beside) mayHaveRoom() bool {
+	_, s := p.roomOf(p.kinds, "", true)
+	return s.tooMany(p.kinds) || s.divide(p.kinds) == 0
+}
+
 // leastFirst returns kinds in order of the room that they have.
 func (s *shares) leastFirst(kinds []ofKind) []ofKind {
 	room := map[*Kind]int{}
@@ -62,11 +80,15 @@ func (s *shares) leastFirst(kinds []ofKind) []ofKind {
 	})
 }
 
-// roomOf returns which kinds find room on a node, a bit for each, and how much there is for them.
-func (p *beside) roomOf(kinds []ofKind, domain string) (of map[string]uint64, s shares) {
+// roomOf returns which kinds find room on a node, a bit for each, and how much there is for them: as much as for the
+// kind that finds the most there, or at most where several may ask for what others leave.
+func (p *beside) roomOf(kinds []ofKind, domain string, most bool) (of map[string]uint64, s shares) {
 	of, pods := map[string]uint64{}, map[string]int{}
 	for i, k := range kinds {
-		room, nodes := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing)), k.Nodes
+		asks := p.ask(k.Kind, k.missing)
+		room, nodes := p.fork.fleet.RoomFor(asks), k.Nodes
+		asks.Beside = nil
+		byGPUs := p.fork.fleet.RoomFor(asks)
 		if domain != "" {
 			nodes = k.Domains[domain]
 		}
@@ -74,7 +96,11 @@ func (p *beside) roomOf(kinds []ofKind, domain string) (of map[string]uint64, s 
 		for _, node := range nodes {
 			if n := room(node); n > 0 {
 				of[node] |= 1 << (i % mostShared)
-				pods[node] = max(pods[node], n)
+				if most {
+					pods[node] = min(pods[node]+n, byGPUs(node))
+				} else {
+					pods[node] = max(pods[node], n)
+				}
 				s.alone[i] += n
 			}
 		}

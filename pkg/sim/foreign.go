@@ -35,6 +35,8 @@ type Foreign struct {
 	Spread []corev1.TopologySpreadConstraint
 	// Claim is the PersistentVolumeClaim that it uses; empty for none.
 	Claim string
+	// CPU is what it asks for beside GPUs; empty for nothing.
+	CPU string
 }
 
 // The annotations of such a pod.
@@ -54,6 +56,9 @@ func (c *Cluster) Make(f Foreign) {
 			TopologySpreadConstraints: f.Spread,
 			Containers: []corev1.Container{{Name: "main", Resources: corev1.ResourceRequirements{Limits: limits,
 				Requests: limits}}}}}
+	if f.CPU != "" {
+		limits[corev1.ResourceCPU] = resource.MustParse(f.CPU)
+	}
 	if f.Any {
 		pod.Annotations[anyRank] = "true"
 	}
