@@ -1,9 +1,13 @@
 package book_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -201,4 +205,62 @@ func TestWhatIsKeptForAnotherRankPaysForNoneMeanwhile(t *testing.T) {
 		w.settle() // and no envelope pays for more than it has
 		w.checkSettled()
 	})
+}
+
+// Of ranks that wait for their nodes those go elsewhere for which room comes about, in whose domain ever that is.
+func TestOfSeveralThatWaitThoseGoForWhichThereIsRoom(t *testing.T) {
+	for _, made := range []func(*rqv1.RunSpec){patient(20), theirs} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 4)
+			w.fleet("d1", 4)
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run00", "org:a", 2, 4, 8, 0, made)
+			w.rounds(4)
+			w.running("run00", "although it fits")
+			w.Pass(gangDeadline)
+			was := w.placedOf("run00")
+			lost := []string{"0", "1", "6", "7"}
+			for _, index := range lost {
+				w.cordoned(was[index], true)
+			}
+			for _, pod := range w.PodsOf("run00") {
+				if slices.Contains(lost, pod.Labels[rqv1.LabelIndex]) {
+					w.DeletePod(pod.UID)
+				}
+			}
+			w.rounds(4)
+			w.awaits("run00", was["0"])
+			w.addNode("free", w.Nodes[was["7"]].Labels["fabric.domain"])
+			w.rounds(4)
+			w.awaits("run00", was["0"])
+			want := maps.Clone(was)
+			want["6"] = "free"
+			for _, index := range []string{"0", "1", "7"} {
+				want[index] = ""
+			}
+			if diff := cmp.Diff(want, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere (-want +got):\n%s", diff)
+			}
+			for _, index := range lost {
+				w.cordoned(was[index], false)
+				want[index] = was[index]
+			}
+			want["6"] = "free"
+			w.rounds(4)
+			if diff := cmp.Diff(want, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere in the end (-want +got):\n%s", diff)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}
+
+// placedOf returns where the ranks of a Run are, by index.
+func (w *world) placedOf(run string) map[string]string {
+	out := map[string]string{}
+	for _, pod := range w.PodsOf(run) {
+		out[pod.Labels[rqv1.LabelIndex]] = pod.Spec.NodeName
+	}
+	return out
 }

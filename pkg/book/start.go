@@ -83,10 +83,11 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	case !g.started() || g.firstRank() != nil:
 		refusal = x.planRanks(g, pod, now)
 	}
-	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
-	if refusal == nil && g.started() && !others {
+	awaits := refusal != nil && refusal.Awaits
+	others := !awaits && g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
+	if (refusal == nil || awaits) && g.started() && !others {
 		belated, spare := x.planExtras(g, &g.active, pod, now), x.planExtras(g, &g.spares, pod, now)
-		refusal = cmp.Or(belated, spare)
+		refusal = cmp.Or(refusal, belated, spare)
 	}
 	if refusal != nil {
 		refusal.Grow = !refusal.Spare && !refusal.Belated && g.grows()
@@ -202,8 +203,8 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 // have ended or wait for that (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
-	if x.seats.awaitsEnd(g, missing) {
-		return g.notYet(untilEnded)
+	if refusal, waits := x.awaitEnd(g, pod, missing, now); waits {
+		return refusal
 	}
 	if !g.returns && len(g.evictors())+len(g.fled()) > 0 {
 		g.returns = true
@@ -304,9 +305,10 @@ func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 // width it could go on. A cohort waits for nothing: the gang goes on without it.
 func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal,
 	now time.Time) *plan.Refusal {
+	if refusal, waits := x.awaitEnd(g, pod, missing, now); waits {
+		return refusal
+	}
 	switch {
-	case x.seats.awaitsEnd(g, missing):
-		return g.notYet(untilEnded)
 	case !g.started(), g.grows():
 		return refusal
 	case x.seats.stillLeaving(g):

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
 
@@ -119,6 +121,63 @@ func TestARankThatVanishesOnACordonedNodeWaits(t *testing.T) {
 					s.t.Fatalf("the rank is on %q, want it back on %s: %s", on, node, s.Runs["run0"].Status.Message)
 				}
 				s.running("low", "although the rank is back")
+			})
+		})
+	}
+}
+
+// Nor does it keep the ranks of several other groups of others' pods from going elsewhere at once, or another group
+// from having its spare again.
+func TestARankThatVanishesTwiceHoldsNoOtherGroupUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose  []string
+		kind  func(*rqv1.RunSpec)
+		spare int32
+	}{
+		"ranks of others":  {[]string{"1", "2", "3"}, theirs, 0},
+		"ranks":            {[]string{"1", "2", "3"}, patient(60), 0},
+		"a spare":          {[]string{"s1"}, patient(60), 8},
+		"a spare and rank": {[]string{"s1", "2"}, patient(60), 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.fleet("d0", 16)
+				s.setBudget("a", "org:a", 256)
+				s.submitWithSpares("run0", "org:a", 4, 1, 8, 0, c.kind, sparing(c.spare))
+				s.rounds(3)
+				s.running("run0", "although there is room")
+				part := func(name string) *corev1.Pod {
+					for _, pod := range s.PodsOf("run0") {
+						if pod.Name == "run0-"+name || pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) &&
+							pod.Labels[rqv1.LabelIndex] == name {
+							return pod
+						}
+					}
+					s.t.Fatalf("there is no pod of %s", name)
+					return nil
+				}
+				for range 2 + c.spare/8 {
+					s.Vanish(s.withGrace(part("0").UID, 60).UID)
+					s.work()
+					s.during(time.Second)
+					s.work()
+				}
+				if at := part("0").Spec.NodeName; at != "" {
+					s.t.Fatalf("the rank is on %q\n%s", at, s.story())
+				}
+				was := map[string]string{}
+				for _, lost := range c.lose {
+					was[lost] = part(lost).Spec.NodeName
+				}
+				for _, lost := range c.lose {
+					s.Lose(was[lost])
+				}
+				s.work()
+				for _, lost := range c.lose {
+					if on := part(lost).Spec.NodeName; on == "" || on == was[lost] {
+						s.t.Errorf("%s is on %q, and was on %s: %s\n%s", lost, on, was[lost], s.Runs["run0"].Status.Message, s.story())
+					}
+				}
 			})
 		})
 	}

@@ -175,7 +175,7 @@ func (f *facts) whyNotReplaced() string {
 
 // whyLate says what keeps ranks that were lost from being replaced for now; empty where nothing is known.
 func (f *facts) whyLate() string {
-	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaited != "" {
+	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaits {
 		return f.Refusal.Message
 	}
 	return f.Problem

@@ -15,6 +15,7 @@ func vanishStories() []Story {
 	return []Story{
 		{Name: "vanished-and-elsewhere", Forgets: forgets, Play: vanishedAndElsewhere},
 		{Name: "vanished-and-back", Forgets: forgets, Play: vanishedAndBack},
+		{Name: "vanished-and-another-lost", Forgets: forgets, Play: vanishedAndAnotherLost},
 		{Name: "vanished-with-its-run", Forgets: forgets, Play: func(s *Teller) {
 			vanishedForGood(s, func() { s.Remove("train") })
 		}},
@@ -118,6 +119,29 @@ func vanishedAndBack(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
 	s.Ledger("train", Leases{Open: 1, "Deleted": 1})
 	s.Says("next", rqv1.RunPending, "short by 8")
+}
+
+// vanishedAndAnotherLost: while the rank waits for its own room, another is lost, and goes where there is room for one.
+func vanishedAndAnotherLost(s *Teller) {
+	s.Nodes("d0", 3)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("other", 8)
+	s.Says("other", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("train", 16, InPods(8), Takes(time.Minute, 0))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Later(2 * time.Second)
+	free, before := s.On("other-0"), s.Pods("train")
+	node := s.Vanish("train-0")
+	s.outlives("train")
+	s.Lose(s.On("train-1"))
+	s.Ledger("train", Leases{Open: 1, "NodeFailure": 1})
+	s.Remove("other")
+	s.Until("the other rank is to be where there is room", func() error { return differs(free, s.On("train-1")) })
+	s.Says("train", rqv1.RunRunning, "replacing 1 of 2 pods: a pod was deleted by force")
+	s.bindsAfter("train-0")
+	s.Remade("train", before, "train-0", "train-1")
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Same("the node of the first", node, s.On("train-0"))
 }
 
 // vanishedForGood has the Run of such a pod want its GPUs no more: nobody else has them sooner by that.
