@@ -264,3 +264,26 @@ func (w *world) placedOf(run string) map[string]string {
 	}
 	return out
 }
+
+// Where a free node rejects a rank that waits for its own, each try of which says nothing else, the Run says the same
+// all along.
+func TestWhatIsSaidOfAWaitHoldsStill(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, patient(20))
+		w.addNode("free", "d0")
+		w.Rejects["free"] = "node(s) had volume node affinity conflict"
+		w.Pass(gangDeadline)
+		node := w.leavesCordoned("run0-1")
+		said := []string{w.Runs["run0"].Status.Message}
+		for range 25 {
+			w.rounds(1)
+			if now := w.Runs["run0"].Status.Message; now != said[len(said)-1] {
+				said = append(said, now)
+			}
+		}
+		w.awaits("run0", node)
+		if len(said) > 3 {
+			w.t.Fatalf("it has said\n%s", strings.Join(said, "\n"))
+		}
+	})
+}

@@ -75,7 +75,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
 	g.nodeWait = nodeWait{}
-	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
+	g.committed = g.underWay() && (g.committed || g.hasPassed()) // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
 	case x.cuts.endsOrShrinks(g):
@@ -224,7 +224,7 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 	x.keepThere(g, missing, now)
 	// Nobody ends for it, and no group moves, while a wait may do, or for some of those alone that need it.
 	if len(x.awaits(g, missing, now))+len(g.nodeWait.left) > 0 ||
-		refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest { // it may pass
+		refusal.Reason == plan.NodesRejected && now.Sub(g.lastMade(missing, pod)) < takeRest { // it may pass
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	if (g.madeLate() || !g.lacksPods(missing)) && x.takeOver(g, seated, missing, fits, now) {

@@ -181,6 +181,20 @@ func (f *facts) whyLate() string {
 	return f.Problem
 }
 
+// replacing says how many ranks wait for their next places, and why. Where one of them is being tried, which may be
+// turned away again, that is said which was said before.
+func (f *facts) replacing(missing, of int) string {
+	message, said := fmt.Sprintf("replacing %d of %d pods", missing, of), &f.Run.Status
+	tried := f.Problem == "" && (f.Refusal == nil || f.Refusal.Reason == plan.NotYet && !f.Refusal.Awaits)
+	switch why := f.whyLate(); {
+	case why != "":
+		return message + ": " + why
+	case tried && said.Phase == rqv1.RunRunning && strings.HasPrefix(said.Message, message+": "):
+		return said.Message
+	}
+	return message
+}
+
 // detail returns the reason or the exit code of a failed pod.
 func detail(pod *corev1.Pod) string {
 	if pod.Status.Reason != "" || pod.Status.Message != "" {
@@ -219,11 +233,7 @@ func storyOfRunning(s *situation) (reason, message string) {
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
-		message := fmt.Sprintf("replacing %d of %d pods", missing, wants)
-		if why := s.facts.whyLate(); why != "" {
-			message += ": " + why
-		}
-		return "Replacing", message
+		return "Replacing", s.facts.replacing(missing, wants)
 	case missing == 0 && wants < len(ranks) && !shrinks && !grows: // it has grown or shrunk before
 		return "Started", fmt.Sprintf("bound %d GPUs", granted) + growsNoFurther(s)
 	case shrinks || said == reasonShrink && !grows:

@@ -225,6 +225,12 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 	if got := story(Decide(leaving)); got != "Running: replacing 1 of 4 pods" {
 		t.Errorf("a pod that is made anew waits no more: %s", got)
 	}
+	another := observed(plan.NodesRejected, time.Minute)
+	another.Pods[2].Spec.NodeName, another.Pods[2].CreationTimestamp = "", metav1.NewTime(noon.Add(-time.Second))
+	another.Leases = slices.Delete(another.Leases, 1, 2)
+	if got := story(Decide(another)); got != "Running: replacing 2 of 4 pods" {
+		t.Errorf("another rank has just been lost: %s", got)
+	}
 	for _, test := range []struct {
 		reason plan.Reason
 		age    time.Duration

@@ -69,7 +69,7 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			s.relief[index] = made
 		}
 	}
-	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && slices.ContainsFunc(r.core(), f.inVain)
+	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && f.inVain(r.core())
 	s.narrower = f.Narrower
 	if f.notTaken() && slices.Contains(r.core(), nil) {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
@@ -202,10 +202,19 @@ const retryRejected = 5 * time.Second
 // patience is how long a rank waits for such nodes: they have been tried again by then.
 const patience = 2 * retryRejected
 
-// inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes
+// inVain reports whether ranks' pods wait for nodes, each for long enough. Where other scheduling rules turned nodes
 // down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
 // follow from what is known.
-func (f *facts) inVain(pod *corev1.Pod) bool {
-	return active(pod) && !bound(pod) &&
-		(f.Refusal.Rejected == nil || f.Refusal.Rejected.Known || f.Now.Sub(pod.CreationTimestamp.Time) >= patience)
+func (f *facts) inVain(ranks []*corev1.Pod) (is bool) {
+	passes := f.Refusal.Rejected != nil && !f.Refusal.Rejected.Known
+	for _, pod := range ranks {
+		if !active(pod) || bound(pod) {
+			continue
+		}
+		if passes && f.Now.Sub(pod.CreationTimestamp.Time) < patience {
+			return false
+		}
+		is = true
+	}
+	return is
 }
