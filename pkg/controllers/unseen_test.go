@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -82,6 +83,45 @@ func TestWhatACacheDoesNotShowYet(t *testing.T) {
 	carry("the cache shows a later version", []string{"delete"}, end(nil))
 	clock.Step(2*rememberedFor + time.Second)
 	carry("it is not seen for long", []string{"delete"}, end(nil))
+}
+
+// TestAPodThatWasNeverSeen, as it has come and gone between two lists, is made again: its Run is looked at by itself
+// once that the pod was made a moment ago is no reason any more to wait for it.
+func TestAPodThatWasNeverSeen(t *testing.T) {
+	c := newCluster(t)
+	c.submit()
+	c.podsHang = true
+	looks := func(want bool) {
+		t.Helper()
+		got, err := c.look()
+		if made := slices.Contains(got, thePods[0]); err != nil || made != want {
+			t.Errorf("%v; the pod is made: %v, want %v", err, made, want)
+		}
+	}
+	looks(true)
+	if err := c.kube.CoreV1().Pods("ns").Delete(t.Context(), "train-0", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	q := &asked{heard: make(chan string, 10)}
+	for _, was := range c.lanes.lines {
+		was.ShutDown()
+	}
+	c.lanes = newLanes()
+	for l, was := range c.lanes.lines {
+		was.ShutDown()
+		c.lanes.lines[l] = line[types.NamespacedName]{q}
+	}
+	looks(false)
+	close(q.heard)
+	var again []string
+	for what := range q.heard {
+		again = append(again, what)
+	}
+	if diff := cmp.Diff([]string{"again, in 1m30s"}, again); diff != "" {
+		t.Errorf("its Run is looked at (-want +got):\n%s", diff)
+	}
+	c.clock.Step(3 * rememberedFor)
+	looks(true)
 }
 
 // TestALeaseThatIsNotSeenToBeClosed is not closed again, nor told again until when it is open.
