@@ -40,8 +40,8 @@ func TestAnActivatedGangPassesTheBarrierAsAWhole(t *testing.T) {
 	})
 }
 
-// The ranks that a Run which runs has lost do not wait for each other at the barrier, whoever decides by then: others of
-// it have passed that before.
+// The ranks that a Run which runs has lost do not wait for each other at the barrier, whoever decides by then:
+// others of it have passed that before.
 func TestLostRanksDoNotWaitForEachOther(t *testing.T) {
 	for _, crashes := range []bool{false, true} {
 		tell(t, func(w *world) {
@@ -61,7 +61,7 @@ func TestLostRanksDoNotWaitForEachOther(t *testing.T) {
 				w.Act()
 			}
 			w.cycle(w.pod("run0-1"))
-			if len(w.Binding) != 1 {
+			if len(w.Binding) != 1 || w.Waiting.Len() > 0 {
 				w.t.Fatalf("%d pods are bound, and %d wait at the barrier; crashed: %v", len(w.Binding), w.Waiting.Len(), crashes)
 			}
 			w.settle()

@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -113,7 +114,7 @@ func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, r
 	if len(waits) < len(missing) || g.goesElsewhere(waits) {
 		return x.goWithout(g, pod, waits, now)
 	}
-	if x.someGo(g, pod, missing, now) {
+	if x.someGo(g, pod, now) {
 		return x.planGang(g, pod, now)
 	}
 	first, by := (*vacancy)(nil), time.Time{}
@@ -175,8 +176,13 @@ func (x *starter) goesWithout(g *gang, pod *corev1.Pod, waits map[int]bool, now 
 	})
 }
 
-// someGo gives those of missing ranks that wait free places for which there are some, and reports whether it has.
-func (x *starter) someGo(g *gang, pod *corev1.Pod, missing []plan.Missing, now time.Time) bool {
+// someGo gives those of the missing ranks free places for which there are some, and reports whether it has.
+func (x *starter) someGo(g *gang, pod *corev1.Pod, now time.Time) bool {
+	missing, refusal := x.seats.missingOf(g)
+	if refusal != nil {
+		return false
+	}
+	defer x.seats.spend(g, missing, now)()
 	some := x.roomForSome(g, pod, missing, now)
 	if len(some) == 0 || len(some) == len(missing) { // what those were refused for is something else
 		return false
@@ -190,13 +196,16 @@ func (x *starter) someGo(g *gang, pod *corev1.Pod, missing []plan.Missing, now t
 	return x.leavingOut(g, left, func() *plan.Refusal { return x.planGang(g, pod, now) }) == nil
 }
 
-// roomForSome returns which of some missing ranks have room together although all have none: as many as there is room
-// for, those of lower index first. One that has none says that none of its kind has any in its domain.
+// roomForSome returns which of some missing ranks have room together although all have none: as many as there is
+// room for, those of lower index first, each where others of its group have been. One that has none says that none
+// of its kind has any in its domain.
 func (x *starter) roomForSome(g *gang, pod *corev1.Pod, missing []plan.Missing, now time.Time) (some []plan.Missing) {
 	type where struct {
 		domain string
+		scope  int
 		kind   *plan.Kind
 	}
+	at := func(m plan.Missing) where { return where{m.Domain, g.scopeOf(m.Part), m.Kind} }
 	full, rejected := map[where]bool{}, x.nodes.rejectedAll(g, pod)
 	fits := func(more []plan.Missing) bool {
 		ranks := slices.Concat(some, more)
@@ -206,19 +215,25 @@ func (x *starter) roomForSome(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 	}
 	var add func(more []plan.Missing)
 	add = func(more []plan.Missing) {
-		more = slices.DeleteFunc(more, func(m plan.Missing) bool { return full[where{m.Domain, m.Kind}] })
+		more = slices.DeleteFunc(more, func(m plan.Missing) bool { return full[at(m)] })
 		switch n := len(more); {
 		case n == 0:
 		case fits(more):
 			some = append(some, more...)
 		case n == 1:
-			full[where{more[0].Domain, more[0].Kind}] = true
+			full[at(more[0])] = true
 		default:
 			add(slices.Clone(more[:n/2]))
 			add(slices.Clone(more[n/2:]))
 		}
 	}
-	add(slices.Clone(x.nodes.byKind(g, missing, false)))
+	domains := map[int]string{}
+	x.seats.awaitOwn(g, domains, anyScope)
+	missing = slices.Clone(x.nodes.byKind(g, missing, false))
+	for i := range missing {
+		missing[i].Domain = cmp.Or(missing[i].Domain, domains[g.scopeOf(missing[i].Part)])
+	}
+	add(missing)
 	return some
 }
 

@@ -287,3 +287,37 @@ func TestWhatIsSaidOfAWaitHoldsStill(t *testing.T) {
 		}
 	})
 }
+
+// A group of which all ranks wait stays together: none of them goes to another domain, from which the others could not
+// be reached.
+func TestAGroupThatWaitsWholeStaysTogether(t *testing.T) {
+	for _, made := range []func(*rqv1.RunSpec){patient(20), theirs} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 2)
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, made)
+			w.rounds(4)
+			w.running("run00", "although it fits")
+			w.Pass(gangDeadline)
+			w.addNode("free", "d1")
+			was := w.placedOf("run00")
+			for _, node := range was {
+				w.cordoned(node, true)
+			}
+			for _, pod := range w.PodsOf("run00") {
+				w.DeletePod(pod.UID)
+			}
+			w.rounds(20)
+			w.awaits("run00", was["0"])
+			for _, node := range was {
+				w.cordoned(node, false)
+			}
+			w.rounds(4)
+			if diff := cmp.Diff(was, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere (-want +got):\n%s", diff)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}

@@ -246,6 +246,7 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	s.awaitOwn(g, domains, g.leavesOut)
 	s.notePayers(g)
 	s.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank && !s.outlived(v) })
 	var out []plan.Missing

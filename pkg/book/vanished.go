@@ -93,7 +93,7 @@ func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) map[int]bool {
 	out := map[int]bool{}
 	for i := range g.vacant {
 		v := &g.vacant[i]
-		if !s.outlived(v) {
+		if !s.outlived(v) || g.nodeWait.inVain {
 			continue
 		}
 		node := s.held[v.pod].node
@@ -107,22 +107,34 @@ func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) map[int]bool {
 	return out
 }
 
-// awaitEnd has missing ranks that find no room wait until the containers have ended of their pods that have vanished,
-// if there are such; the others go where there is room, as do those of them for which there is some. It reports false
-// where nobody waits.
+// awaitEnd has missing ranks that find no room wait until the containers have ended of their pods that have
+// vanished, if there are such; the others go where there is room, as do those of them for which there is some. Where
+// there is none for the others nobody waits. It reports false where none of them is such.
 func (x *starter) awaitEnd(g *gang, pod *corev1.Pod, missing []plan.Missing, now time.Time) (*plan.Refusal, bool) {
 	waits := x.seats.awaitsEnd(g, missing)
 	if len(waits) == 0 {
 		return nil, false
 	}
+	why := untilEnded
 	if g.started() {
 		g.nodeWait.add(waits, time.Time{})
 		others := len(waits) < len(missing) || g.goesElsewhere(waits)
-		if others && x.goesWithout(g, pod, waits, now) == nil || x.someGo(g, pod, missing, now) {
+		var refusal *plan.Refusal
+		if others {
+			refusal = x.goesWithout(g, pod, waits, now)
+		}
+		switch {
+		case others && refusal == nil, x.someGo(g, pod, now):
 			return x.planGang(g, pod, now), true
+		case others && refusal.Reason != plan.NotYet:
+			g.nodeWait.inVain = true
+			defer func() { g.nodeWait.inVain = false }()
+			return x.planGang(g, pod, now), true
+		case others && refusal.Awaits:
+			why += "; " + refusal.Message
 		}
 	}
-	return g.waitsThere(untilEnded), true
+	return g.waitsThere(why), true
 }
 
 // outlivedAgain returns the ranks that have no place, and of which several pods have vanished whose containers may run:

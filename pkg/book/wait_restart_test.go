@@ -132,7 +132,14 @@ func TestARestartChangesNothingOfAWait(t *testing.T) {
 					without := newWorld(t).awaitedThrough(happens(), -1)
 					want = &without
 				}
-				got := newWorld(t).awaitedThrough(happens(), at)
+				w := newWorld(t)
+				got := w.awaitedThrough(happens(), at)
+				for _, of := range [][2]string{{"0", "1"}, {"2", "3"}} {
+					first, second := w.Nodes[got.Ranks[of[0]]], w.Nodes[got.Ranks[of[1]]]
+					if first == nil || second == nil || first.Labels["fabric.domain"] != second.Labels["fabric.domain"] {
+						t.Fatalf("with a restart after %d s its ranks are on %v", at, got.Ranks)
+					}
+				}
 				if diff := cmp.Diff(*want, got, about); diff != "" {
 					t.Fatalf("with a restart after %d s (-without +with):\n%s", at, diff)
 				}

@@ -185,7 +185,7 @@ func (f *facts) whyLate() string {
 // turned away again, that is said which was said before.
 func (f *facts) replacing(missing, of int) string {
 	message, said := fmt.Sprintf("replacing %d of %d pods", missing, of), &f.Run.Status
-	tried := f.Problem == "" && (f.Refusal == nil || f.Refusal.Reason == plan.NotYet && !f.Refusal.Awaits)
+	tried := f.Problem == "" && f.Refusal == nil && f.Leaving == 0
 	switch why := f.whyLate(); {
 	case why != "":
 		return message + ": " + why

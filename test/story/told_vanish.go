@@ -121,27 +121,34 @@ func vanishedAndBack(s *Teller) {
 	s.Says("next", rqv1.RunPending, "short by 8")
 }
 
-// vanishedAndAnotherLost: while the rank waits for its own room, another is lost, and goes where there is room for one.
+// vanishedAndAnotherLost: while a rank waits for its own room, one of another group is lost, which has other room.
 func vanishedAndAnotherLost(s *Teller) {
-	s.Nodes("d0", 3)
+	s.Nodes("d0", 2)
+	s.Nodes("d1", 3)
 	s.Fund("", Envelope("all", 100))
-	s.Submit("other", 8)
-	s.Says("other", rqv1.RunRunning, "bound 8 GPUs")
-	s.Submit("train", 16, InPods(8), Takes(time.Minute, 0))
-	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Submit("train", 32, InPods(8), InGroups(16), Takes(time.Minute, 0))
+	s.Says("train", rqv1.RunRunning, "bound 32 GPUs")
 	s.Later(2 * time.Second)
-	free, before := s.On("other-0"), s.Pods("train")
-	node := s.Vanish("train-0")
+	waits, loses := "train-0", "train-2"
+	if s.IsNode(s.On(waits)).Labels["fabric.domain"] != s.full("d0") {
+		waits, loses = loses, waits // its domain has no other node
+	}
+	before, lost := s.Pods("train"), s.On(loses)
+	node := s.Vanish(waits)
 	s.outlives("train")
-	s.Lose(s.On("train-1"))
-	s.Ledger("train", Leases{Open: 1, "NodeFailure": 1})
-	s.Remove("other")
-	s.Until("the other rank is to be where there is room", func() error { return differs(free, s.On("train-1")) })
-	s.Says("train", rqv1.RunRunning, "replacing 1 of 2 pods: a pod was deleted by force")
-	s.bindsAfter("train-0")
-	s.Remade("train", before, "train-0", "train-1")
-	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
-	s.Same("the node of the first", node, s.On("train-0"))
+	s.Says("train", rqv1.RunRunning, "replacing 1 of 4 pods: a pod was deleted by force")
+	s.Lose(lost)
+	s.Until("the other rank is to be on another node", func() error {
+		if on := s.On(loses); on == "" || on == lost {
+			return fmt.Errorf("it is on %q", on)
+		}
+		return nil
+	})
+	s.Says("train", rqv1.RunRunning, "replacing 1 of 4 pods: a pod was deleted by force")
+	s.bindsAfter(waits)
+	s.Remade("train", before, "train-0", "train-2")
+	s.Until("all ranks are to run", func() error { return differs(int32(32), s.Run("train").Status.Width.Allocated) })
+	s.Same("the node of the first", node, s.On(waits))
 }
 
 // vanishedForGood has the Run of such a pod want its GPUs no more: nobody else has them sooner by that.
