@@ -321,3 +321,21 @@ func TestAGroupThatWaitsWholeStaysTogether(t *testing.T) {
 		})
 	}
 }
+
+// Once others leave for a rank, it is said no more that its node is waited for.
+func TestAWaitThatIsOverIsNotTold(t *testing.T) {
+	tell(t, func(w *world) {
+		w.rivals(map[string][]func(*rqv1.RunSpec){"low": {of("low"), patient(60)}}, 1)
+		w.Pass(gangDeadline)
+		node := w.leavesCordoned("run0-1")
+		w.rounds(4)
+		w.awaits("run0", node)
+		w.AtOnce = false // low has its time
+		w.Pass(gangDeadline)
+		w.rounds(6)
+		w.running("run0", "although others leave for its rank")
+		if said := w.Runs["run0"].Status.Message; w.on("run0-1") != "" || said != "replacing 1 of 2 pods" {
+			w.t.Fatalf("run0 says %q, and its rank is on %q", said, w.on("run0-1"))
+		}
+	})
+}

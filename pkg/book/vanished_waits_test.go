@@ -182,3 +182,34 @@ func TestARankThatVanishesTwiceHoldsNoOtherGroupUp(t *testing.T) {
 		})
 	}
 }
+
+// Where there is no room for another rank that is lost, nobody waits until the containers have ended: that would not
+// help. Whoever may be narrower goes on so, another starts again.
+func TestNobodyWaitsForContainersInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rqv1.RunSpec)
+		phase  rqv1.RunPhase
+	}{
+		"which may be narrower": {elastic(1, 1), rqv1.RunRunning},
+		"which starts again":    {checkpointed, rqv1.RunPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.fleet("d0", 3)
+				s.setBudget("a", "org:a", 64)
+				s.submitWithSpares("run0", "org:a", 1, 3, 8, 0, ungrouped, c.change)
+				s.rounds(4)
+				s.running("run0", "although there is room")
+				s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+				s.rounds(3)
+				s.running("run0", "although its rank waits")
+				s.Lose(s.on("run0-1"))
+				s.rounds(8)
+				is := s.Runs["run0"].Status
+				if is.Phase != c.phase || is.Phase == rqv1.RunRunning && is.Width.Granted == 24 {
+					s.t.Fatalf("run0 is %s: %s\n%s", is.Phase, is.Message, s.story())
+				}
+			})
+		})
+	}
+}
