@@ -27,6 +27,26 @@ type nodeWait struct {
 	ranks, left map[int]bool
 	// inVain says that it is planned without any waiting, since others have no room.
 	inVain bool
+	// said is what was said of the last wait, as long as one of its ranks is tried since: it may be turned away again.
+	said string
+}
+
+// note notes what a plan has come to.
+func (w *nodeWait) note(refusal *plan.Refusal) {
+	if refusal != nil {
+		w.said = ""
+	}
+	if refusal != nil && refusal.Awaits {
+		w.said = refusal.Message
+	}
+}
+
+// saidBefore returns what was said of a wait before its ranks were tried; empty where others leave for them by now.
+func (g *gang) saidBefore() string {
+	if g.refusal != nil || g.awaiting > 0 {
+		return ""
+	}
+	return g.nodeWait.said
 }
 
 // outOfService reports whether a node stands, and is cordoned or has a taint that a rank does not tolerate.
@@ -234,7 +254,24 @@ func (x *starter) roomForSome(g *gang, pod *corev1.Pod, missing []plan.Missing, 
 		missing[i].Domain = cmp.Or(missing[i].Domain, domains[g.scopeOf(missing[i].Part)])
 	}
 	add(missing)
-	return some
+	return g.whole(some, missing)
+}
+
+// whole leaves out ranks of groups that stay together and of which nothing is kept where some have room and others have
+// none: these could not follow.
+func (g *gang) whole(some, missing []plan.Missing) []plan.Missing {
+	has, lacks := map[rank.Part]bool{}, map[int]bool{}
+	for _, m := range some {
+		has[m.Part] = true
+	}
+	for _, m := range missing {
+		if !has[m.Part] {
+			lacks[g.scopeOf(m.Part)] = true
+		}
+	}
+	return slices.DeleteFunc(some, func(m plan.Missing) bool {
+		return g.staysTogether() && m.Domain == "" && lacks[g.scopeOf(m.Part)]
+	})
 }
 
 // leavingOut has ranks be planned without some that wait for their nodes.

@@ -303,6 +303,9 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	if to == reserved {
 		m.came = s.waiting.plans
 	}
+	if to == bound && !m.part.Spare {
+		m.gang.nodeWait.said = ""
+	}
 	if m.gang.accept(m, to) && m.gang.refusal != nil {
 		s.waiting.wake(m.gang)
 	}

@@ -74,7 +74,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	x.waiting.stirred = true
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
-	g.nodeWait = nodeWait{}
+	g.nodeWait = nodeWait{said: g.nodeWait.said}
 	g.committed = g.underWay() && (g.committed || g.hasPassed()) // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
@@ -89,6 +89,7 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 		belated, spare := x.planExtras(g, &g.active, pod, now), x.planExtras(g, &g.spares, pod, now)
 		refusal = cmp.Or(refusal, belated, spare)
 	}
+	g.nodeWait.note(refusal)
 	if refusal != nil {
 		refusal.Grow = !refusal.Spare && !refusal.Belated && g.grows()
 		x.waiting.refuse(g, refusal)
@@ -221,10 +222,11 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
 			x.nodes.rejectedAll(g, pod), now))
 	}
+	refusal.Since = g.lastMade(missing, pod)
 	x.keepThere(g, missing, now)
 	// Nobody ends for it, and no group moves, while a wait may do, or for some of those alone that need it.
 	if len(x.awaits(g, missing, now))+len(g.nodeWait.left) > 0 ||
-		refusal.Reason == plan.NodesRejected && now.Sub(g.lastMade(missing, pod)) < takeRest { // it may pass
+		refusal.Reason == plan.NodesRejected && now.Sub(refusal.Since) < takeRest { // it may pass
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	if (g.madeLate() || !g.lacksPods(missing)) && x.takeOver(g, seated, missing, fits, now) {

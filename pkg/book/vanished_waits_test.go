@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -213,3 +214,33 @@ func TestNobodyWaitsForContainersInVain(t *testing.T) {
 		})
 	}
 }
+
+// While one rank waits for containers and others wait for their nodes, one of these goes where room comes about, on the
+// money that is kept for it, although the envelope has no more; the Run says what the others wait for.
+func TestOneOfThoseThatWaitGoesBesideAContainerThatMayRun(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 4)
+		s.setBudget("a", "org:a", 24)
+		s.setBudget("b", "org:b", 8)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.rounds(3)
+		s.submitWithSpares("run0", "org:a", 1, 3, 8, 0, ungrouped)
+		s.rounds(4)
+		s.running("run0", "although there is room")
+		free := s.on("run1-0")
+		s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+		node := s.on("run0-2")
+		for _, pod := range []string{"run0-1", "run0-2"} {
+			s.leavesCordoned(pod)
+		}
+		s.rounds(3)
+		s.DeleteRun("run1")
+		s.rounds(5)
+		said := s.Runs["run0"].Status.Message
+		if on := s.on("run0-1"); on != free || !strings.Contains(said, untilContainersEnd) || !strings.Contains(said, node) {
+			s.t.Fatalf("the rank is on %q, want %s: %s\n%s", on, free, said, s.story())
+		}
+	})
+}
+
+const untilContainersEnd = "a pod was deleted by force, and its containers may still run"

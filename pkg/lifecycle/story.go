@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -178,21 +179,7 @@ func (f *facts) whyLate() string {
 	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaits {
 		return f.Refusal.Message
 	}
-	return f.Problem
-}
-
-// replacing says how many ranks wait for their next places, and why. Where one of them is being tried, which may be
-// turned away again, that is said which was said before.
-func (f *facts) replacing(missing, of int) string {
-	message, said := fmt.Sprintf("replacing %d of %d pods", missing, of), &f.Run.Status
-	tried := f.Problem == "" && f.Refusal == nil && f.Leaving == 0
-	switch why := f.whyLate(); {
-	case why != "":
-		return message + ": " + why
-	case tried && said.Phase == rqv1.RunRunning && strings.HasPrefix(said.Message, message+": "):
-		return said.Message
-	}
-	return message
+	return cmp.Or(f.Problem, f.Tried)
 }
 
 // detail returns the reason or the exit code of a failed pod.
@@ -233,7 +220,11 @@ func storyOfRunning(s *situation) (reason, message string) {
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)
 	case !shrinks && !grows && missing > 0 && (swapping || said != reasonShrink):
-		return "Replacing", s.facts.replacing(missing, wants)
+		message := fmt.Sprintf("replacing %d of %d pods", missing, wants)
+		if why := s.facts.whyLate(); why != "" {
+			message += ": " + why
+		}
+		return "Replacing", message
 	case missing == 0 && wants < len(ranks) && !shrinks && !grows: // it has grown or shrunk before
 		return "Started", fmt.Sprintf("bound %d GPUs", granted) + growsNoFurther(s)
 	case shrinks || said == reasonShrink && !grows:

@@ -213,8 +213,7 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 			started(o)
 			o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 			o.Refusal = &plan.Refusal{Reason: reason, Message: "no CPU",
-				Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}}
-			o.Pods[1].CreationTimestamp = metav1.NewTime(noon.Add(-age))
+				Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}, Since: noon.Add(-age)}
 		})
 	}
 	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced " +
@@ -224,12 +223,6 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 	leaving.Pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
 	if got := story(Decide(leaving)); got != "Running: replacing 1 of 4 pods" {
 		t.Errorf("a pod that is made anew waits no more: %s", got)
-	}
-	another := observed(plan.NodesRejected, time.Minute)
-	another.Pods[2].Spec.NodeName, another.Pods[2].CreationTimestamp = "", metav1.NewTime(noon.Add(-time.Second))
-	another.Leases = slices.Delete(another.Leases, 1, 2)
-	if got := story(Decide(another)); got != "Running: replacing 2 of 4 pods" {
-		t.Errorf("another rank has just been lost: %s", got)
 	}
 	for _, test := range []struct {
 		reason plan.Reason

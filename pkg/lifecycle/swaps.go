@@ -202,19 +202,11 @@ const retryRejected = 5 * time.Second
 // patience is how long a rank waits for such nodes: they have been tried again by then.
 const patience = 2 * retryRejected
 
-// inVain reports whether ranks' pods wait for nodes, each for long enough. Where other scheduling rules turned nodes
-// down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
-// follow from what is known.
-func (f *facts) inVain(ranks []*corev1.Pod) (is bool) {
+// inVain reports whether ranks' pods wait for nodes for long enough. Where other scheduling rules turned nodes down,
+// they are asked once more before the Run gives anything up: their causes may pass without an event, unless they follow
+// from what is known.
+func (f *facts) inVain(ranks []*corev1.Pod) bool {
 	passes := f.Refusal.Rejected != nil && !f.Refusal.Rejected.Known
-	for _, pod := range ranks {
-		if !active(pod) || bound(pod) {
-			continue
-		}
-		if passes && f.Now.Sub(pod.CreationTimestamp.Time) < patience {
-			return false
-		}
-		is = true
-	}
-	return is
+	return (!passes || f.Now.Sub(f.Refusal.Since) >= patience) &&
+		slices.ContainsFunc(ranks, func(pod *corev1.Pod) bool { return active(pod) && !bound(pod) })
 }
