@@ -2,6 +2,7 @@ package book
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -83,6 +84,14 @@ func (b *Book) Waits(pod types.UID) bool {
 	defer b.mu.unlockUnchanged()
 	m := b.roster.members[pod]
 	return m != nil && m.stage >= reserved
+}
+
+// hasPassed reports whether ranks of a gang that runs are past the barrier: those that it loses do not wait for each
+// other there, whatever this process has seen of it.
+func (g *gang) hasPassed() bool {
+	ranks := g.active.between(0, g.active.size)
+	return g.started() && g.growing() == 0 &&
+		slices.ContainsFunc(ranks, func(m *member) bool { return m != nil && m.holds() })
 }
 
 // Arrive tells that a pod has reached the barrier. When it is the last of its gang the barrier opens, and Arrive

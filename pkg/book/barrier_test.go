@@ -39,3 +39,33 @@ func TestAnActivatedGangPassesTheBarrierAsAWhole(t *testing.T) {
 		}
 	})
 }
+
+// The ranks that a Run which runs has lost do not wait for each other at the barrier, whoever decides by then:
+// others of it have passed that before.
+func TestLostRanksDoNotWaitForEachOther(t *testing.T) {
+	for _, crashes := range []bool{false, true} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 5)
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run0", "org:a", 1, 4, 8, 0, ungrouped)
+			w.rounds(4)
+			w.running("run0", "although it fits")
+			w.Pass(gangDeadline)
+			if crashes {
+				w.crash()
+			}
+			w.DeletePod(w.pod("run0-2"))
+			w.Lose(w.on("run0-1"))
+			for range 4 {
+				w.reconcile("run0")
+				w.Act()
+			}
+			w.cycle(w.pod("run0-1"))
+			if len(w.Binding) != 1 || w.Waiting.Len() > 0 {
+				w.t.Fatalf("%d pods are bound, and %d wait at the barrier; crashed: %v", len(w.Binding), w.Waiting.Len(), crashes)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}

@@ -117,20 +117,38 @@ func (t *nodeTable) astray(g *gang, missing []plan.Missing) *plan.Refusal {
 	}
 }
 
-// awaitOwn has the spares of groups of which nothing has a place be where a rank of theirs has died that goes on there.
-func (t *nodeTable) awaitOwn(g *gang, domains map[int]string) {
-	if !g.demand.Confined && !g.demand.OneDomain {
+// awaitOwn has who is placed without all of its group, of which nothing has a place, be where a rank of it has been
+// that goes on there, or may.
+func (s *seating) awaitOwn(g *gang, domains map[int]string, scopes func(int) bool) {
+	if !g.staysTogether() {
 		return
 	}
 	for i := range g.vacant {
-		v := &g.vacant[i]
+		v, node := &g.vacant[i], g.vacant[i].node
+		if s.outlived(v) {
+			node = s.held[v.pod].node
+		} else if !v.own {
+			continue
+		}
 		part := rank.Part{Index: v.index}
-		scope := g.scope(&member{gang: g, part: part})
-		if domains[scope] == "" && v.own && t.byName[v.node] != nil {
-			domains[scope] = cmp.Or(t.domainAt(g, part, v.node), unknown)
+		if scope := g.scopeOf(part); domains[scope] == "" && s.nodes.byName[node] != nil && scopes(scope) {
+			domains[scope] = cmp.Or(s.nodes.domainAt(g, part, node), unknown)
 		}
 	}
 }
+
+// leavesOut reports whether a rank of a scope is left out of a plan for the others.
+func (g *gang) leavesOut(scope int) bool {
+	for index := range g.nodeWait.left {
+		if g.scopeOf(rank.Part{Index: index}) == scope {
+			return true
+		}
+	}
+	return false
+}
+
+// anyScope is for all of them.
+func anyScope(int) bool { return true }
 
 // mayBeAstray reports whether what a rank held itself, on a node whose domain nobody knows, may be in another one than
 // its group is in by now: none of those who have a place had it while the rank did.

@@ -20,7 +20,7 @@ func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time)
 		refusal.Spare, refusal.Belated = of == &g.spares, of == &g.active
 		return refusal
 	}
-	x.nodes.awaitOwn(g, domains)
+	x.seats.awaitOwn(g, domains, anyScope)
 	for _, m := range of.between(0, of.size) {
 		if m == nil || m.stage != unplaced || m.leaving || !m.extra() {
 			continue

@@ -87,12 +87,12 @@ func (g *gang) startedInPart() bool {
 }
 
 // decided reports whether what becomes of a Run's ranks has been decided: they have places, or there are none for them,
-// or they wait for their nodes, which may take long.
+// or they wait for where they were, which may take long.
 func (l *lossesFirst) decided(g *gang) bool {
 	if !g.started() && !g.startedInPart() || g.suspended() || g.run.DeletionTimestamp != nil {
 		return true
 	}
-	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes() || g.refusal.Awaited != "")
+	return g.plan > 0 && !g.woken && (g.refusal == nil || !g.refusal.Passes() || g.refusal.Awaits)
 }
 
 // look leaves out those of whom it has been decided.

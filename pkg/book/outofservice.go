@@ -1,6 +1,7 @@
 package book
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,6 +27,26 @@ type nodeWait struct {
 	ranks, left map[int]bool
 	// inVain says that it is planned without any waiting, since others have no room.
 	inVain bool
+	// said is what was said of the last wait, as long as one of its ranks is tried since: it may be turned away again.
+	said string
+}
+
+// note notes what a plan has come to.
+func (w *nodeWait) note(refusal *plan.Refusal) {
+	if refusal != nil {
+		w.said = ""
+	}
+	if refusal != nil && refusal.Awaits {
+		w.said = refusal.Message
+	}
+}
+
+// saidBefore returns what was said of a wait before its ranks were tried; empty where others leave for them by now.
+func (g *gang) saidBefore() string {
+	if g.refusal != nil || g.awaiting > 0 {
+		return ""
+	}
+	return g.nodeWait.said
 }
 
 // outOfService reports whether a node stands, and is cordoned or has a taint that a rank does not tolerate.
@@ -101,8 +122,8 @@ func (x *starter) keepThere(g *gang, missing []plan.Missing, now time.Time) {
 }
 
 // awaitNodes has missing ranks of a running gang that find no room wait for their nodes, if some of those are waited
-// for; the others go where there is room. Nobody waits where a spare stands by for one of them, or where the gang may
-// go on narrower.
+// for; the others go where there is room, as do those of them for which there is some. Nobody waits where a spare
+// stands by for one of them, or where the gang may go on narrower.
 func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal,
 	now time.Time) *plan.Refusal {
 	waits := x.awaits(g, missing, now)
@@ -112,6 +133,9 @@ func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, r
 	}
 	if len(waits) < len(missing) || g.goesElsewhere(waits) {
 		return x.goWithout(g, pod, waits, now)
+	}
+	if x.someGo(g, pod, now) {
+		return x.planGang(g, pod, now)
 	}
 	first, by := (*vacancy)(nil), time.Time{}
 	for _, m := range missing {
@@ -123,10 +147,8 @@ func (x *starter) awaitNodes(g *gang, pod *corev1.Pod, missing []plan.Missing, r
 	}
 	g.nodeWait.add(waits, by)
 	x.seats.roster.classes.awaiting[g] = true
-	why := g.notYet(fmt.Sprintf("node %s, where a rank was, takes no pods now, and is waited for until %s: %s", first.node,
-		by.UTC().Format(time.RFC3339), refusal.Message))
-	why.Awaited = first.node
-	return why
+	return g.waitsThere(fmt.Sprintf("node %s, where a rank was, takes no pods now, and is waited for until %s: %s",
+		first.node, by.UTC().Format(time.RFC3339), refusal.Message))
 }
 
 // add notes ranks that wait, and until when the first of them does; zero where that is seen when it comes.
@@ -152,12 +174,7 @@ func (g *gang) goesElsewhere(waits map[int]bool) bool {
 // goWithout gives missing ranks free places but for those that wait for their nodes, which are refused then by
 // themselves. Where there are none for the others nobody waits.
 func (x *starter) goWithout(g *gang, pod *corev1.Pod, waits map[int]bool, now time.Time) *plan.Refusal {
-	refusal := x.leavingOut(g, waits, func() *plan.Refusal {
-		returns := g.returns
-		g.returns = false // that there was no room for all says nothing of these
-		defer func() { g.returns = returns }()
-		return x.planGang(g, pod, now)
-	})
+	refusal := x.goesWithout(g, pod, waits, now)
 	switch {
 	case refusal == nil:
 		return x.planGang(g, pod, now)
@@ -167,6 +184,94 @@ func (x *starter) goWithout(g *gang, pod *corev1.Pod, waits map[int]bool, now ti
 	g.nodeWait.inVain = true
 	defer func() { g.nodeWait.inVain = false }()
 	return x.planGang(g, pod, now)
+}
+
+// goesWithout gives the others free places.
+func (x *starter) goesWithout(g *gang, pod *corev1.Pod, waits map[int]bool, now time.Time) *plan.Refusal {
+	return x.leavingOut(g, waits, func() *plan.Refusal {
+		returns := g.returns
+		g.returns = false // that there was no room for all says nothing of these
+		defer func() { g.returns = returns }()
+		return x.planGang(g, pod, now)
+	})
+}
+
+// someGo gives those of the missing ranks free places for which there are some, and reports whether it has.
+func (x *starter) someGo(g *gang, pod *corev1.Pod, now time.Time) bool {
+	missing, refusal := x.seats.missingOf(g)
+	if refusal != nil {
+		return false
+	}
+	defer x.seats.spend(g, missing, now)()
+	some := x.roomForSome(g, pod, missing, now)
+	if len(some) == 0 || len(some) == len(missing) { // what those were refused for is something else
+		return false
+	}
+	left := map[int]bool{}
+	for _, m := range missing {
+		if !slices.ContainsFunc(some, func(s plan.Missing) bool { return s.Part == m.Part }) {
+			left[m.Index] = true
+		}
+	}
+	return x.leavingOut(g, left, func() *plan.Refusal { return x.planGang(g, pod, now) }) == nil
+}
+
+// roomForSome returns which of some missing ranks have room together although all have none: as many as there is
+// room for, those of lower index first, each where others of its group have been. One that has none says that none
+// of its kind has any in its domain.
+func (x *starter) roomForSome(g *gang, pod *corev1.Pod, missing []plan.Missing, now time.Time) (some []plan.Missing) {
+	type where struct {
+		domain string
+		scope  int
+		kind   *plan.Kind
+	}
+	at := func(m plan.Missing) where { return where{m.Domain, g.scopeOf(m.Part), m.Kind} }
+	full, rejected := map[where]bool{}, x.nodes.rejectedAll(g, pod)
+	fits := func(more []plan.Missing) bool {
+		ranks := slices.Concat(some, more)
+		defer x.paySeats(g, nil, ranks, now)()
+		_, refusal := x.placeAside(g, g.demand, x.agenda.debts.claim(g, g.keptFor(ranks), now), ranks, rejected, now)
+		return refusal == nil
+	}
+	var add func(more []plan.Missing)
+	add = func(more []plan.Missing) {
+		more = slices.DeleteFunc(more, func(m plan.Missing) bool { return full[at(m)] })
+		switch n := len(more); {
+		case n == 0:
+		case fits(more):
+			some = append(some, more...)
+		case n == 1:
+			full[at(more[0])] = true
+		default:
+			add(slices.Clone(more[:n/2]))
+			add(slices.Clone(more[n/2:]))
+		}
+	}
+	domains := map[int]string{}
+	x.seats.awaitOwn(g, domains, anyScope)
+	missing = slices.Clone(x.nodes.byKind(g, missing, false))
+	for i := range missing {
+		missing[i].Domain = cmp.Or(missing[i].Domain, domains[g.scopeOf(missing[i].Part)])
+	}
+	add(missing)
+	return g.whole(some, missing)
+}
+
+// whole leaves out ranks of groups that stay together and of which nothing is kept where some have room and others have
+// none: these could not follow.
+func (g *gang) whole(some, missing []plan.Missing) []plan.Missing {
+	has, lacks := map[rank.Part]bool{}, map[int]bool{}
+	for _, m := range some {
+		has[m.Part] = true
+	}
+	for _, m := range missing {
+		if !has[m.Part] {
+			lacks[g.scopeOf(m.Part)] = true
+		}
+	}
+	return slices.DeleteFunc(some, func(m plan.Missing) bool {
+		return g.staysTogether() && m.Domain == "" && lacks[g.scopeOf(m.Part)]
+	})
 }
 
 // leavingOut has ranks be planned without some that wait for their nodes.
@@ -182,14 +287,14 @@ func (x *starter) leavingOut(g *gang, waits map[int]bool, plans func() *plan.Ref
 // planOthers gives free places to the other groups of a gang whose pods others make, one after the other, while ranks
 // of one wait for their nodes. One that has no place waits as well.
 func (x *starter) planOthers(g *gang, pod *corev1.Pod, refusal *plan.Refusal, now time.Time) *plan.Refusal {
-	for g.late() && refusal.Awaited != "" {
+	for g.late() && refusal.Awaits {
 		other := x.leavingOut(g, g.nodeWait.ranks, func() *plan.Refusal {
 			if g.firstRank() == nil {
 				return refusal
 			}
 			return x.planGang(g, pod, now)
 		})
-		if other != nil && (other == refusal || other.Awaited == "") {
+		if other != nil && (other == refusal || !other.Awaits) {
 			g.narrower = 0 // nobody does without a rank meanwhile
 			break
 		}

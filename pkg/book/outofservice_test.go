@@ -1,9 +1,13 @@
 package book_test
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -200,5 +204,138 @@ func TestWhatIsKeptForAnotherRankPaysForNoneMeanwhile(t *testing.T) {
 		}
 		w.settle() // and no envelope pays for more than it has
 		w.checkSettled()
+	})
+}
+
+// Of ranks that wait for their nodes those go elsewhere for which room comes about, in whose domain ever that is.
+func TestOfSeveralThatWaitThoseGoForWhichThereIsRoom(t *testing.T) {
+	for _, made := range []func(*rqv1.RunSpec){patient(20), theirs} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 4)
+			w.fleet("d1", 4)
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run00", "org:a", 2, 4, 8, 0, made)
+			w.rounds(4)
+			w.running("run00", "although it fits")
+			w.Pass(gangDeadline)
+			was := w.placedOf("run00")
+			lost := []string{"0", "1", "6", "7"}
+			for _, index := range lost {
+				w.cordoned(was[index], true)
+			}
+			for _, pod := range w.PodsOf("run00") {
+				if slices.Contains(lost, pod.Labels[rqv1.LabelIndex]) {
+					w.DeletePod(pod.UID)
+				}
+			}
+			w.rounds(4)
+			w.awaits("run00", was["0"])
+			w.addNode("free", w.Nodes[was["7"]].Labels["fabric.domain"])
+			w.rounds(4)
+			w.awaits("run00", was["0"])
+			want := maps.Clone(was)
+			want["6"] = "free"
+			for _, index := range []string{"0", "1", "7"} {
+				want[index] = ""
+			}
+			if diff := cmp.Diff(want, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere (-want +got):\n%s", diff)
+			}
+			for _, index := range lost {
+				w.cordoned(was[index], false)
+				want[index] = was[index]
+			}
+			want["6"] = "free"
+			w.rounds(4)
+			if diff := cmp.Diff(want, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere in the end (-want +got):\n%s", diff)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}
+
+// placedOf returns where the ranks of a Run are, by index.
+func (w *world) placedOf(run string) map[string]string {
+	out := map[string]string{}
+	for _, pod := range w.PodsOf(run) {
+		out[pod.Labels[rqv1.LabelIndex]] = pod.Spec.NodeName
+	}
+	return out
+}
+
+// Where a free node rejects a rank that waits for its own, each try of which says nothing else, the Run says the same
+// all along.
+func TestWhatIsSaidOfAWaitHoldsStill(t *testing.T) {
+	tell(t, func(w *world) {
+		w.guarded(2, 2, 0, patient(20))
+		w.addNode("free", "d0")
+		w.Rejects["free"] = "node(s) had volume node affinity conflict"
+		w.Pass(gangDeadline)
+		node := w.leavesCordoned("run0-1")
+		said := []string{w.Runs["run0"].Status.Message}
+		for range 25 {
+			w.rounds(1)
+			if now := w.Runs["run0"].Status.Message; now != said[len(said)-1] {
+				said = append(said, now)
+			}
+		}
+		w.awaits("run0", node)
+		if len(said) > 3 {
+			w.t.Fatalf("it has said\n%s", strings.Join(said, "\n"))
+		}
+	})
+}
+
+// A group of which all ranks wait stays together: none of them goes to another domain, from which the others could not
+// be reached.
+func TestAGroupThatWaitsWholeStaysTogether(t *testing.T) {
+	for _, made := range []func(*rqv1.RunSpec){patient(20), theirs} {
+		tell(t, func(w *world) {
+			w.fleet("d0", 2)
+			w.setBudget("a", "org:a", 64)
+			w.submitWithSpares("run00", "org:a", 1, 2, 8, 0, made)
+			w.rounds(4)
+			w.running("run00", "although it fits")
+			w.Pass(gangDeadline)
+			w.addNode("free", "d1")
+			was := w.placedOf("run00")
+			for _, node := range was {
+				w.cordoned(node, true)
+			}
+			for _, pod := range w.PodsOf("run00") {
+				w.DeletePod(pod.UID)
+			}
+			w.rounds(20)
+			w.awaits("run00", was["0"])
+			for _, node := range was {
+				w.cordoned(node, false)
+			}
+			w.rounds(4)
+			if diff := cmp.Diff(was, w.placedOf("run00")); diff != "" {
+				w.t.Fatalf("its ranks are elsewhere (-want +got):\n%s", diff)
+			}
+			w.settle()
+			w.checkSettled()
+		})
+	}
+}
+
+// Once others leave for a rank, it is said no more that its node is waited for.
+func TestAWaitThatIsOverIsNotTold(t *testing.T) {
+	tell(t, func(w *world) {
+		w.rivals(map[string][]func(*rqv1.RunSpec){"low": {of("low"), patient(60)}}, 1)
+		w.Pass(gangDeadline)
+		node := w.leavesCordoned("run0-1")
+		w.rounds(4)
+		w.awaits("run0", node)
+		w.AtOnce = false // low has its time
+		w.Pass(gangDeadline)
+		w.rounds(6)
+		w.running("run0", "although others leave for its rank")
+		if said := w.Runs["run0"].Status.Message; w.on("run0-1") != "" || said != "replacing 1 of 2 pods" {
+			w.t.Fatalf("run0 says %q, and its rank is on %q", said, w.on("run0-1"))
+		}
 	})
 }

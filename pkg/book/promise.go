@@ -325,7 +325,7 @@ func (v *activations) prospectOf(g *gang) Prospect {
 		GrowthLacks: g.growthLacks(),
 		Narrower:    int32(g.narrower * g.full.GPUsPerPod), RoomLapsed: g.requeue.lapsed,
 		Shards: g.allowedShards(), Lost: v.nodes.lostRanks(g), Moved: g.movedRanks(), Died: v.nodes.deadRanks(g),
-		LastLoss: g.lastLoss(), Outlook: g.outlook()}
+		LastLoss: g.lastLoss(), Outlook: g.outlook(), Tried: g.saidBefore()}
 }
 
 // Prospect is when a Run that waits is going to start, and whether one that runs is going to grow.
@@ -335,6 +335,8 @@ type Prospect struct {
 	Promise *forecast.Promise
 	Undated bool
 	Refusal *plan.Refusal
+	// Tried is what was said of the wait of a rank that is tried now; empty for none.
+	Tried string
 	// Usurped says who has taken what a Run was to have that lost its date; empty where nobody is known to.
 	Usurped string
 	// InLine is the Run's place in line; nil for one that is forecast.

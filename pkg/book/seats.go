@@ -252,6 +252,7 @@ func (s *seating) missingOf(g *gang) ([]plan.Missing, *plan.Refusal) {
 	if refusal != nil {
 		return nil, refusal
 	}
+	s.awaitOwn(g, domains, g.leavesOut)
 	s.notePayers(g)
 	s.vacate(g, func(v *vacancy) bool { return !v.seat() && v.index != anyRank && !s.outlived(v) })
 	var out []plan.Missing
@@ -307,6 +308,9 @@ func (s *seating) advance(m *member, to stage, node string, payer payer) {
 	squad.count(m, +1)
 	if to == reserved {
 		m.came = s.waiting.plans
+	}
+	if to == bound && !m.part.Spare {
+		m.gang.nodeWait.said = ""
 	}
 	if m.gang.accept(m, to) && m.gang.refusal != nil {
 		s.waiting.wake(m.gang)

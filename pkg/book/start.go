@@ -75,8 +75,8 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	x.waiting.stirred = true
 	x.waiting.plans++
 	g.woken, g.absent, g.tried, g.plan = false, false, x.waiting.epoch, x.waiting.plans
-	g.nodeWait = nodeWait{}
-	g.committed = g.committed && g.underWay() // a gang that starts anew passes the barrier as a whole
+	g.nodeWait = nodeWait{said: g.nodeWait.said}
+	g.committed = g.underWay() && (g.committed || g.hasPassed()) // a gang that starts anew passes the barrier as a whole
 	var refusal *plan.Refusal
 	switch {
 	case x.cuts.endsOrShrinks(g):
@@ -84,11 +84,13 @@ func (x *starter) plan(g *gang, pod *corev1.Pod, now time.Time) {
 	case !g.started() || g.firstRank() != nil:
 		refusal = x.planRanks(g, pod, now)
 	}
-	others := g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
-	if refusal == nil && g.started() && !others {
+	awaits := refusal != nil && refusal.Awaits
+	others := !awaits && g.late() && g.firstRank() != nil // its other groups are planned before what is placed by itself
+	if (refusal == nil || awaits) && g.started() && !others {
 		belated, spare := x.planExtras(g, &g.active, pod, now), x.planExtras(g, &g.spares, pod, now)
-		refusal = cmp.Or(belated, spare)
+		refusal = cmp.Or(refusal, belated, spare)
 	}
+	g.nodeWait.note(refusal)
 	if refusal != nil {
 		refusal.Grow = !refusal.Spare && !refusal.Belated && g.grows()
 		x.waiting.refuse(g, refusal)
@@ -207,8 +209,8 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 // have ended or wait for that (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
-	if x.seats.awaitsEnd(g, missing) {
-		return g.notYet(untilEnded)
+	if refusal, waits := x.awaitEnd(g, pod, missing, now); waits {
+		return refusal
 	}
 	if !g.returns && len(g.evictors())+len(g.fled()) > 0 {
 		g.returns = true
@@ -225,10 +227,11 @@ func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, 
 		refusal.Bound(plan.LongestThatFits(x.fleet, x.accounts, least, claim, x.nodes.byKind(g, least.Within(missing), false),
 			x.nodes.rejectedAll(g, pod), now))
 	}
+	refusal.Since = g.lastMade(missing, pod)
 	x.keepThere(g, missing, now)
 	// Nobody ends for it, and no group moves, while a wait may do, or for some of those alone that need it.
 	if len(x.awaits(g, missing, now))+len(g.nodeWait.left) > 0 ||
-		refusal.Reason == plan.NodesRejected && now.Sub(pod.CreationTimestamp.Time) < takeRest { // it may pass
+		refusal.Reason == plan.NodesRejected && now.Sub(refusal.Since) < takeRest { // it may pass
 		return x.withoutRoom(g, pod, missing, refusal, now)
 	}
 	if (g.madeLate() || !g.lacksPods(missing)) && x.takeOver(g, seated, missing, fits, now) {
@@ -309,9 +312,10 @@ func (x *starter) usable(g *gang, v *vacancy, rejected func(string) bool) bool {
 // width it could go on. A cohort waits for nothing: the gang goes on without it.
 func (x *starter) withoutRoom(g *gang, pod *corev1.Pod, missing []plan.Missing, refusal *plan.Refusal,
 	now time.Time) *plan.Refusal {
+	if refusal, waits := x.awaitEnd(g, pod, missing, now); waits {
+		return refusal
+	}
 	switch {
-	case x.seats.awaitsEnd(g, missing):
-		return g.notYet(untilEnded)
 	case !g.started(), g.grows():
 		return refusal
 	case x.seats.stillLeaving(g):

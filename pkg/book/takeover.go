@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -18,6 +19,21 @@ import (
 // takeRest is how long a rank waits for free nodes that other scheduling rules have turned down before it takes those
 // of others: their causes may pass.
 const takeRest = 10 * time.Second
+
+// lastMade returns when the last pod of some missing ranks was made, or that of the one that plans.
+func (g *gang) lastMade(missing []plan.Missing, pod *corev1.Pod) (last time.Time) {
+	for _, m := range missing {
+		if m.Spare {
+			continue
+		}
+		made := pod
+		if there := g.rankAt(m.Index); there != nil {
+			made = there.pod
+		}
+		last = latest(last, made.CreationTimestamp.Time)
+	}
+	return last
+}
 
 // mayTakeOver reports whether the ranks that a gang has lost may take GPUs of its owner's other Runs: it runs, and
 // neither a spare, nor pods beyond its own width, nor where a rank has been itself would do.

@@ -245,6 +245,25 @@ func TestALostRankTakesGPUsOnce(t *testing.T) {
 	})
 }
 
+// What free nodes say of a rank that has just been lost may pass, however long another one has waited that leads.
+func TestARankThatHasJustBeenLostWaitsForFreeNodes(t *testing.T) {
+	tell(t, func(w *world) {
+		w.rivals(map[string][]func(*rqv1.RunSpec){"low": {of("low")}}, 2)
+		for _, free := range []string{"free", "free2"} {
+			w.addNode(free, "d0")
+			w.Rejects[free] = "node(s) had volume node affinity conflict"
+		}
+		node := w.leavesCordoned("run0-0")
+		w.rounds(20)
+		w.awaits("run0", node)
+		w.Lose(w.on("run0-1"))
+		w.rounds(6)
+		w.running("low", "although the rejection may pass")
+		w.rounds(15)
+		w.expectLedger("low", map[string]int{"PriorityPreempt": 2})
+	})
+}
+
 // A Run of higher priority that is drawn is paid for by its owner's others, also where that is for one of these;
 // without any that would do it ends as any.
 func TestADrawnRunIsPaidForByItsOwnersOthers(t *testing.T) {

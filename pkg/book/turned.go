@@ -18,6 +18,7 @@ func (x *starter) turned(m *member, node, why string) {
 		x.places.giveBack(m)
 		refusal := &plan.Refusal{Reason: plan.NodesRejected, Spare: m.part.Spare && m.extra() && !m.joins(),
 			Grow: m.joins(), Belated: m.belated(), Owner: g.run.Spec.Owner, Flavor: g.demand.Flavor,
+			Since:    m.pod.CreationTimestamp.Time,
 			Rejected: &plan.Rejection{Rule: why}, Message: why}
 		x.nodes.sayDomain(refusal, g)
 		x.waiting.refuse(g, refusal)

@@ -87,19 +87,54 @@ func (s *seating) outlives(l *rqv1.Lease) {
 // elsewhere has a room not be where its rank goes on before any other.
 func (v *vacancy) elsewhere() { v.node, v.payer, v.own = "", payer{}, false }
 
-// awaitsEnd reports whether ranks of a gang may have the room of a pod that has vanished once that is free, on a node
-// that takes them or may do so again, and no spare stands by for them.
-func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) bool {
-	return slices.ContainsFunc(g.vacant, func(v vacancy) bool {
-		if !s.outlived(&v) {
-			return false
+// awaitsEnd returns those of some ranks of a gang that may have the room of a pod which has vanished once that is free,
+// on a node that takes them or may do so again, and for which no spare stands by.
+func (s *seating) awaitsEnd(g *gang, missing []plan.Missing) map[int]bool {
+	out := map[int]bool{}
+	for i := range g.vacant {
+		v := &g.vacant[i]
+		if !s.outlived(v) || g.nodeWait.inVain {
+			continue
 		}
 		node := s.held[v.pod].node
 		takes := s.accepts(g, node, v.index) || s.nodes.outOfService(g, v.index, node)
-		return takes && slices.ContainsFunc(missing, func(m plan.Missing) bool {
+		if takes && slices.ContainsFunc(missing, func(m plan.Missing) bool {
 			return !m.Spare && m.Index == v.index && !s.hasSpareFor(g, m.Part)
-		})
-	})
+		}) {
+			out[v.index] = true
+		}
+	}
+	return out
+}
+
+// awaitEnd has missing ranks that find no room wait until the containers have ended of their pods that have
+// vanished, if there are such; the others go where there is room, as do those of them for which there is some. Where
+// there is none for the others nobody waits. It reports false where none of them is such.
+func (x *starter) awaitEnd(g *gang, pod *corev1.Pod, missing []plan.Missing, now time.Time) (*plan.Refusal, bool) {
+	waits := x.seats.awaitsEnd(g, missing)
+	if len(waits) == 0 {
+		return nil, false
+	}
+	why := untilEnded
+	if g.started() {
+		g.nodeWait.add(waits, time.Time{})
+		others := len(waits) < len(missing) || g.goesElsewhere(waits)
+		var refusal *plan.Refusal
+		if others {
+			refusal = x.goesWithout(g, pod, waits, now)
+		}
+		switch {
+		case others && refusal == nil, x.someGo(g, pod, now):
+			return x.planGang(g, pod, now), true
+		case others && refusal.Reason != plan.NotYet:
+			g.nodeWait.inVain = true
+			defer func() { g.nodeWait.inVain = false }()
+			return x.planGang(g, pod, now), true
+		case others && refusal.Awaits:
+			why += "; " + refusal.Message
+		}
+	}
+	return g.waitsThere(why), true
 }
 
 // outlivedAgain returns the ranks that have no place, and of which several pods have vanished whose containers may run:
@@ -135,7 +170,15 @@ func (x *starter) planRanks(g *gang, pod *corev1.Pod, now time.Time) *plan.Refus
 	if refusal != nil && (refusal.Passes() || g.narrower > 0) {
 		return refusal
 	}
-	return g.notYet(outlivedTwice) // others are not ended for some of its ranks, and it waits before it ends
+	// Others are not ended for some of its ranks, and it waits before it ends.
+	return x.planOthers(g, pod, g.waitsThere(outlivedTwice), now)
+}
+
+// waitsThere is why ranks wait for where they were.
+func (g *gang) waitsThere(message string) *plan.Refusal {
+	why := g.notYet(message)
+	why.Awaits = true
+	return why
 }
 
 // hasSpareFor reports whether a spare stands by where a rank may be, and for no other yet.

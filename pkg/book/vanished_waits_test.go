@@ -1,8 +1,11 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -123,3 +126,121 @@ func TestARankThatVanishesOnACordonedNodeWaits(t *testing.T) {
 		})
 	}
 }
+
+// Nor does it keep the ranks of several other groups of others' pods from going elsewhere at once, or another group
+// from having its spare again.
+func TestARankThatVanishesTwiceHoldsNoOtherGroupUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose  []string
+		kind  func(*rqv1.RunSpec)
+		spare int32
+	}{
+		"ranks of others":  {[]string{"1", "2", "3"}, theirs, 0},
+		"ranks":            {[]string{"1", "2", "3"}, patient(60), 0},
+		"a spare":          {[]string{"s1"}, patient(60), 8},
+		"a spare and rank": {[]string{"s1", "2"}, patient(60), 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.fleet("d0", 16)
+				s.setBudget("a", "org:a", 256)
+				s.submitWithSpares("run0", "org:a", 4, 1, 8, 0, c.kind, sparing(c.spare))
+				s.rounds(3)
+				s.running("run0", "although there is room")
+				part := func(name string) *corev1.Pod {
+					for _, pod := range s.PodsOf("run0") {
+						if pod.Name == "run0-"+name || pod.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) &&
+							pod.Labels[rqv1.LabelIndex] == name {
+							return pod
+						}
+					}
+					s.t.Fatalf("there is no pod of %s", name)
+					return nil
+				}
+				for range 2 + c.spare/8 {
+					s.Vanish(s.withGrace(part("0").UID, 60).UID)
+					s.work()
+					s.during(time.Second)
+					s.work()
+				}
+				if at := part("0").Spec.NodeName; at != "" {
+					s.t.Fatalf("the rank is on %q\n%s", at, s.story())
+				}
+				was := map[string]string{}
+				for _, lost := range c.lose {
+					was[lost] = part(lost).Spec.NodeName
+				}
+				for _, lost := range c.lose {
+					s.Lose(was[lost])
+				}
+				s.work()
+				for _, lost := range c.lose {
+					if on := part(lost).Spec.NodeName; on == "" || on == was[lost] {
+						s.t.Errorf("%s is on %q, and was on %s: %s\n%s", lost, on, was[lost], s.Runs["run0"].Status.Message, s.story())
+					}
+				}
+			})
+		})
+	}
+}
+
+// Where there is no room for another rank that is lost, nobody waits until the containers have ended: that would not
+// help. Whoever may be narrower goes on so, another starts again.
+func TestNobodyWaitsForContainersInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*rqv1.RunSpec)
+		phase  rqv1.RunPhase
+	}{
+		"which may be narrower": {elastic(1, 1), rqv1.RunRunning},
+		"which starts again":    {checkpointed, rqv1.RunPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tellStorm(t, func(s *storm) {
+				s.fleet("d0", 3)
+				s.setBudget("a", "org:a", 64)
+				s.submitWithSpares("run0", "org:a", 1, 3, 8, 0, ungrouped, c.change)
+				s.rounds(4)
+				s.running("run0", "although there is room")
+				s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+				s.rounds(3)
+				s.running("run0", "although its rank waits")
+				s.Lose(s.on("run0-1"))
+				s.rounds(8)
+				is := s.Runs["run0"].Status
+				if is.Phase != c.phase || is.Phase == rqv1.RunRunning && is.Width.Granted == 24 {
+					s.t.Fatalf("run0 is %s: %s\n%s", is.Phase, is.Message, s.story())
+				}
+			})
+		})
+	}
+}
+
+// While one rank waits for containers and others wait for their nodes, one of these goes where room comes about, on the
+// money that is kept for it, although the envelope has no more; the Run says what the others wait for.
+func TestOneOfThoseThatWaitGoesBesideAContainerThatMayRun(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 4)
+		s.setBudget("a", "org:a", 24)
+		s.setBudget("b", "org:b", 8)
+		s.submit("run1", "org:b", 1, 1, 8)
+		s.rounds(3)
+		s.submitWithSpares("run0", "org:a", 1, 3, 8, 0, ungrouped)
+		s.rounds(4)
+		s.running("run0", "although there is room")
+		free := s.on("run1-0")
+		s.Vanish(s.withGrace(s.pod("run0-0"), 60).UID)
+		node := s.on("run0-2")
+		for _, pod := range []string{"run0-1", "run0-2"} {
+			s.leavesCordoned(pod)
+		}
+		s.rounds(3)
+		s.DeleteRun("run1")
+		s.rounds(5)
+		said := s.Runs["run0"].Status.Message
+		if on := s.on("run0-1"); on != free || !strings.Contains(said, untilContainersEnd) || !strings.Contains(said, node) {
+			s.t.Fatalf("the rank is on %q, want %s: %s\n%s", on, free, said, s.story())
+		}
+	})
+}
+
+const untilContainersEnd = "a pod was deleted by force, and its containers may still run"

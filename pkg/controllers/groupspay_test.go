@@ -125,20 +125,32 @@ func TestWhoMayNotPayJoinsNoGroup(t *testing.T) {
 	g.wantOffered("it is given to the other", "b", "c")
 }
 
-// TestARunThatWaitsGoesWithTheRight to spend, which is asked about at each start.
+// TestARunThatWaitsGoesWithTheRight to spend, which is asked about at each start, also where room is kept for it.
 func TestARunThatWaitsGoesWithTheRight(t *testing.T) {
-	g := newGrouped(t)
-	g.named("o")
-	may := map[string]bool{"payer": true}
-	g.payersAre(may)
-	pod := inGroup("a", "payer")
-	g.groups.note(pod)
-	g.want("it is new", pod, "create")
-	g.has(pod)
-	g.want("it waits", pod)
-	delete(may, "payer")
-	g.clock.Step(2 * allowedFor)
-	g.want("the right is taken away", pod, "delete")
+	for _, kept := range []bool{false, true} {
+		g := newGrouped(t)
+		g.named("o")
+		may := map[string]bool{"payer": true}
+		g.payersAre(may)
+		pod := inGroup("a", "payer")
+		g.groups.note(pod)
+		g.want("it is new", pod, "create")
+		g.has(pod)
+		g.want("it waits", pod)
+		run := g.run()
+		if kept {
+			run.Status.Phase = rqv1.RunPending
+			run.Status.Conditions = []metav1.Condition{{Type: rqv1.ConditionRoomKept, Status: metav1.ConditionTrue,
+				Reason: "Requeued", LastTransitionTime: metav1.NewTime(g.clock.Now())}}
+			if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+				t.Fatal(err)
+			}
+		}
+		g.see()
+		delete(may, "payer")
+		g.clock.Step(2 * allowedFor)
+		g.want("the right is taken away", pod, "delete")
+	}
 }
 
 // TestGatedPodsGetNoRanks: a gang would be planned, and others end for it, although something else is to happen first.

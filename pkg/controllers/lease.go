@@ -58,7 +58,9 @@ func (l leaseWriter) OpenLease(ctx context.Context, lease *rqv1.Lease) (*rqv1.Le
 func (l leaseWriter) OutliveLeases(ctx context.Context, leases []*rqv1.Lease) error {
 	return inParallel(len(leases), func(i int) error {
 		l.book.SetLease(leases[i])
-		err := l.client.Status().Update(ctx, leases[i].DeepCopy())
+		err := l.unseen.once(outliving(leases[i]), func() error {
+			return l.client.Status().Update(ctx, leases[i].DeepCopy())
+		})
 		return ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 	})
 }

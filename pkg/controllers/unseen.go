@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 
+	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
@@ -52,6 +53,9 @@ func making(pod *corev1.Pod) madeWrite {
 func adopting(a *lifecycle.Adoption) madeWrite {
 	return writeTo(fmt.Sprintf("adopt %v %v", a.Labels, a.Annotations), a.Pod)
 }
+
+// outliving is the write that says until when a Lease is open whose pod is gone.
+func outliving(l *rqv1.Lease) madeWrite { return writeTo("outlive until "+l.Status.EndsBy.String(), l) }
 
 // ends is the write that ends a pod as a decision wants it.
 func ends(d *lifecycle.Deletion) madeWrite {

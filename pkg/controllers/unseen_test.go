@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/book"
@@ -82,29 +85,94 @@ func TestWhatACacheDoesNotShowYet(t *testing.T) {
 	carry("it is not seen for long", []string{"delete"}, end(nil))
 }
 
-// TestALeaseThatIsNotSeenToBeClosed is not closed again.
+// TestAPodThatWasNeverSeen, as it has come and gone between two lists, is made again: its Run is looked at by itself
+// once that the pod was made a moment ago is no reason any more to wait for it.
+func TestAPodThatWasNeverSeen(t *testing.T) {
+	c := newCluster(t)
+	c.submit()
+	c.podsHang = true
+	looks := func(want bool) {
+		t.Helper()
+		got, err := c.look()
+		if made := slices.Contains(got, thePods[0]); err != nil || made != want {
+			t.Errorf("%v; the pod is made: %v, want %v", err, made, want)
+		}
+	}
+	looks(true)
+	if err := c.kube.CoreV1().Pods("ns").Delete(t.Context(), "train-0", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	q := &asked{heard: make(chan string, 10)}
+	for _, was := range c.lanes.lines {
+		was.ShutDown()
+	}
+	c.lanes = newLanes()
+	for l, was := range c.lanes.lines {
+		was.ShutDown()
+		c.lanes.lines[l] = line[types.NamespacedName]{q}
+	}
+	looks(false)
+	close(q.heard)
+	var again []string
+	for what := range q.heard {
+		again = append(again, what)
+	}
+	if diff := cmp.Diff([]string{"again, in 1m30s"}, again); diff != "" {
+		t.Errorf("its Run is looked at (-want +got):\n%s", diff)
+	}
+	c.clock.Step(3 * rememberedFor)
+	looks(true)
+}
+
+// TestALeaseThatIsNotSeenToBeClosed is not closed again, nor told again until when it is open.
 func TestALeaseThatIsNotSeenToBeClosed(t *testing.T) {
 	lease := closed("b", "a")
 	lease.Namespace, lease.UID, lease.Status = "ns", "lease", rqv1.LeaseStatus{}
-	s := newServer(t, lease)
+	s, asked := newServer(t, lease), 0
 	args, err := config.Parse(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := leaseWriter{book: book.New(args), client: s.kinds, lost: func([]string) {},
+	kinds := interceptor.NewClient(s.kinds, interceptor.Funcs{SubResourceUpdate: func(ctx context.Context, c client.Client,
+		sub string, o client.Object, options ...client.SubResourceUpdateOption) error {
+		asked++
+		return c.SubResource(sub).Update(ctx, o, options...)
+	}})
+	w := leaseWriter{book: book.New(args), client: kinds, lost: func([]string) {},
 		unseen: &unseen{clock: clocktesting.NewFakeClock(noon)}}
-	if err := s.kinds.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
-		t.Fatal(err)
-	}
-	at := metav1.NewMicroTime(noon)
-	lease.Status = rqv1.LeaseStatus{Closed: true, Ended: &at, ClosureReason: rqv1.ClosedCompleted}
-	s.written()
-	for _, want := range [][]string{{"update status leases a"}, nil} {
-		if _, err := w.CloseLeases(t.Context(), []*rqv1.Lease{lease.DeepCopy()}); err != nil {
-			t.Fatal(err)
+	is := func(status rqv1.LeaseStatus, behind bool) *rqv1.Lease {
+		if !behind {
+			if err := s.kinds.Get(t.Context(), client.ObjectKeyFromObject(lease), lease); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if diff := cmp.Diff(want, s.written()); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
+		told := lease.DeepCopy()
+		told.Status = status
+		return told
+	}
+	at, by := metav1.NewMicroTime(noon), metav1.NewMicroTime(noon.Add(time.Minute))
+	open := rqv1.LeaseStatus{EndsBy: &at}
+	longer := rqv1.LeaseStatus{EndsBy: &by}
+	end := rqv1.LeaseStatus{Closed: true, Ended: &at, ClosureReason: rqv1.ClosedCompleted}
+	for _, c := range []struct {
+		what   string
+		status rqv1.LeaseStatus
+		behind bool
+		want   int
+	}{
+		{"it is open for a while", open, false, 1}, {"and that is not seen", open, true, 0},
+		{"it is open for longer", longer, false, 1}, {"and that is not seen", longer, true, 0},
+		{"it is closed", end, false, 1}, {"and that is not seen", end, true, 0},
+	} {
+		asked = 0
+		leases := []*rqv1.Lease{is(c.status, c.behind)}
+		if c.status.Closed {
+			_, err = w.CloseLeases(t.Context(), leases)
+		} else {
+			err = w.OutliveLeases(t.Context(), leases)
+		}
+		if err != nil || asked != c.want {
+			t.Errorf("%s: %v, and the API server was asked %d times", c.what, err, asked)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -175,10 +176,10 @@ func (f *facts) whyNotReplaced() string {
 
 // whyLate says what keeps ranks that were lost from being replaced for now; empty where nothing is known.
 func (f *facts) whyLate() string {
-	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaited != "" {
+	if f.Problem == "" && f.Refusal != nil && f.Refusal.Awaits {
 		return f.Refusal.Message
 	}
-	return f.Problem
+	return cmp.Or(f.Problem, f.Tried)
 }
 
 // detail returns the reason or the exit code of a failed pod.

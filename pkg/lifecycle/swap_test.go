@@ -213,8 +213,7 @@ func TestDecideOnARankThatNodesTurnDown(t *testing.T) {
 			started(o)
 			o.Leases = append(o.Leases[:1:1], o.Leases[2:]...)
 			o.Refusal = &plan.Refusal{Reason: reason, Message: "no CPU",
-				Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}}
-			o.Pods[1].CreationTimestamp = metav1.NewTime(noon.Add(-age))
+				Rejected: &plan.Rejection{Nodes: 1, Node: "n1", Rule: "no CPU"}, Since: noon.Add(-age)}
 		})
 	}
 	const failed = "delete run-0; delete run-1; delete run-2; delete run-3; Failed: a lost pod could not be replaced " +

@@ -88,8 +88,10 @@ type Refusal struct {
 	MaxDuration time.Duration
 	// Excluded is a node with room that the pods may not use, the first by name; empty where there is none.
 	Excluded string
-	// Awaited is a node that ranks which have lost their places wait for, since it is out of service; empty for none.
-	Awaited string
+	// Since is when the last pod was made of ranks that are refused of a Run that has started.
+	Since time.Time
+	// Awaits says that ranks which have lost their places wait for where they were: the Run runs on meanwhile.
+	Awaits bool
 	// Advice is who was asked to pay, and what would help; nil until it is asked for.
 	Advice *Advice
 	// Message is the sentence for people.

@@ -19,6 +19,7 @@ func cordonedStories() []Story {
 		{Name: "cordoned-for-good-beside-a-lower", Play: aLowerEndsOnceNotUncordoned},
 		{Name: "cordoned-elastic-beside-a-lower", Play: narrowerBesideALower},
 		{Name: "tainted-beside-a-lower", Play: nobodyEndsForATaint},
+		{Name: "cordoned-both-and-room-for-one", Play: bothCordonedAndRoomForOne},
 		{Name: "cordoned-and-another-lost", Play: func(s *Teller) { anotherIsLostMeanwhile(s) }},
 		{Name: "cordoned-and-another-lost-with-a-spare", Play: func(s *Teller) { anotherIsLostMeanwhile(s, Spares(8)) }},
 	}
@@ -174,4 +175,30 @@ func anotherIsLostMeanwhile(s *Teller, changes ...RunChange) {
 		}
 		return nil
 	})
+}
+
+// bothCordonedAndRoomForOne: two ranks wait for their cordoned nodes, and room comes about for one: it goes there, and
+// the other goes on waiting.
+func bothCordonedAndRoomForOne(s *Teller) {
+	s.Nodes("d0", 3)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("other", 8, InPods(8))
+	s.Says("other", rqv1.RunRunning, "bound 8 GPUs")
+	s.Submit("train", 16, InPods(8))
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Later(2 * time.Second)
+	free, nodes := s.On("other-0"), []string{s.On("train-0"), s.On("train-1")}
+	before := s.Pods("train")
+	for i, node := range nodes {
+		s.ChangeNode(node, Cordoned)
+		s.EvictPod(fmt.Sprintf("train-%d", i))
+	}
+	s.Ledger("train", Leases{"Evicted": 2})
+	s.Remove("other")
+	s.Until("the first rank is to be where there is room", func() error { return differs(free, s.On("train-0")) })
+	s.Says("train", rqv1.RunRunning, "node "+nodes[1]+", where a rank was, takes no pods now")
+	s.ChangeNode(nodes[1], GivenBack)
+	s.Remade("train", before, "train-0", "train-1")
+	s.Says("train", rqv1.RunRunning, "bound 16 GPUs")
+	s.Same("the node of the other", nodes[1], s.On("train-1"))
 }

@@ -15,6 +15,7 @@ func vanishStories() []Story {
 	return []Story{
 		{Name: "vanished-and-elsewhere", Forgets: forgets, Play: vanishedAndElsewhere},
 		{Name: "vanished-and-back", Forgets: forgets, Play: vanishedAndBack},
+		{Name: "vanished-and-another-lost", Forgets: forgets, Play: vanishedAndAnotherLost},
 		{Name: "vanished-with-its-run", Forgets: forgets, Play: func(s *Teller) {
 			vanishedForGood(s, func() { s.Remove("train") })
 		}},
@@ -118,6 +119,36 @@ func vanishedAndBack(s *Teller) {
 	s.Says("train", rqv1.RunRunning, "bound 8 GPUs")
 	s.Ledger("train", Leases{Open: 1, "Deleted": 1})
 	s.Says("next", rqv1.RunPending, "short by 8")
+}
+
+// vanishedAndAnotherLost: while a rank waits for its own room, one of another group is lost, which has other room.
+func vanishedAndAnotherLost(s *Teller) {
+	s.Nodes("d0", 2)
+	s.Nodes("d1", 3)
+	s.Fund("", Envelope("all", 100))
+	s.Submit("train", 32, InPods(8), InGroups(16), Takes(time.Minute, 0))
+	s.Says("train", rqv1.RunRunning, "bound 32 GPUs")
+	s.Later(2 * time.Second)
+	waits, loses := "train-0", "train-2"
+	if s.IsNode(s.On(waits)).Labels["fabric.domain"] != s.full("d0") {
+		waits, loses = loses, waits // its domain has no other node
+	}
+	before, lost := s.Pods("train"), s.On(loses)
+	node := s.Vanish(waits)
+	s.outlives("train")
+	s.Says("train", rqv1.RunRunning, "replacing 1 of 4 pods: a pod was deleted by force")
+	s.Lose(lost)
+	s.Until("the other rank is to be on another node", func() error {
+		if on := s.On(loses); on == "" || on == lost {
+			return fmt.Errorf("it is on %q", on)
+		}
+		return nil
+	})
+	s.Says("train", rqv1.RunRunning, "replacing 1 of 4 pods: a pod was deleted by force")
+	s.bindsAfter(waits)
+	s.Remade("train", before, "train-0", "train-2")
+	s.Until("all ranks are to run", func() error { return differs(int32(32), s.Run("train").Status.Width.Allocated) })
+	s.Same("the node of the first", node, s.On(waits))
 }
 
 // vanishedForGood has the Run of such a pod want its GPUs no more: nobody else has them sooner by that.
