@@ -42,7 +42,7 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 			s.t.Fatalf("run1 is not to start at the cost of run0: %+v", p)
 		}
 		s.dismissRun("run0")
-		s.Book.RefreshPromises(s.Now.Add(time.Minute), 10)
+		s.refreshAt(s.Now.Add(time.Minute))
 		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || len(p.Conflicts) > 0 {
 			s.t.Fatalf("run0 may be cut though it is being deleted: %+v", p)
 		}

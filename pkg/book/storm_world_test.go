@@ -108,10 +108,15 @@ func (s *storm) work() {
 
 // refresh works promises out again that may have changed, one at a time: what is decided by the next may take room that
 // this one was decided by.
-func (s *storm) refresh() {
+func (s *storm) refresh() { s.refreshAt(s.Now) }
+
+func (s *storm) refreshAt(at time.Time) {
 	for range 8 {
-		s.Book.RefreshPromises(s.Now, 1)
+		s.Book.RefreshPromises(at)
 		s.judge()
+		if len(s.Book.Stale(at)) == 0 {
+			return
+		}
 	}
 }
 
