@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,9 +24,14 @@ type facts struct {
 }
 
 func factsOf(o Observed) *facts {
+	if o.Run != nil && o.Run.Spec.Theirs() { // others name their pods: one that never runs keeps nobody off its rank
+		o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), rank.NeverRuns)
+	}
 	f := &facts{Observed: o, podOf: map[types.UID]*corev1.Pod{}, leaseOf: map[types.UID]*rqv1.Lease{}}
 	for _, pod := range o.Pods {
-		f.podOf[pod.UID] = pod
+		if !rank.NeverRuns(pod) {
+			f.podOf[pod.UID] = pod
+		}
 	}
 	for _, lease := range o.Leases {
 		f.leaseOf[lease.PodUID()] = lease
