@@ -207,3 +207,23 @@ func TestTheRankOfAPodThatNeverRunsIsTheNextOnes(t *testing.T) {
 		t.Errorf("ranks are given so: %+v, want the first to the next pod", adopts)
 	}
 }
+
+// TestARunTellsWhichPodKeepsAName that one of its own is to have.
+func TestARunTellsWhichPodKeepsAName(t *testing.T) {
+	o := scene(nil)
+	pod := o.maker().newRank(1)
+	pod.UID, pod.DeletionTimestamp = "kept", &metav1.Time{Time: o.Now}
+	pod.Finalizers = []string{"example.com/mine", "example.com/yours"}
+	o.Pods = []*corev1.Pod{pod}
+	const want = "pod run-1 was deleted before it had a node; another of its name can be created once its finalizers are " +
+		"taken off: example.com/mine, example.com/yours"
+	d := Decide(o)
+	if d.Status == nil || d.Status.Message != want {
+		t.Errorf("it says %+v, want %s", d.Status, want)
+	}
+	for _, made := range d.Create {
+		if made.Name == pod.Name {
+			t.Error("another of its name is made")
+		}
+	}
+}
