@@ -18,7 +18,8 @@ mapfile -t sources < <(git ls-files --cached --others --exclude-standard -- '*.g
 mapfile -t written < <(printf '%s\n' "${sources[@]}" | grep -v '/zz_generated\.')
 mapfile -t tests < <(printf '%s\n' "${written[@]}" | grep '_test\.go$')
 
-"$go" vet ./... && (cd tools/mutants && "$go" vet ./...) || failed=1
+"$go" vet ./... || failed=1
+for module in mutants coscheduling; do (cd tools/$module && "$go" vet ./...) || failed=1; done
 refuse 'not formatted; run gofmt -w' < <(gofmt -l "${sources[@]}" 2>&1)
 refuse 'names that say nothing' < <(grep -nE '^(func|type) (\([^)]*\) )?[A-Za-z]*(Manager|Helper|Util|Info)[A-Z({ ]' "${written[@]}")
 refuse 'tests that may not run' < <(grep -nE '\b[tb]\.Skip|testing\.Short\(' "${written[@]}")

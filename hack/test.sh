@@ -62,6 +62,8 @@ step 'a thousand histories of each kind'
 step 'fuzzing'
 GO=$go hack/fuzz.sh
 (cd tools/mutants && "$go" test ./... "$@")
+step 'the PodGroups of the coscheduling plugin as it is released'
+(cd tools/coscheduling && "$go" test ./... "$@")
 step 'scenarios on real control planes'
 with=$("$go" list ./test/... | real)
 if [[ ${RERUN:-} != 1 ]]; then

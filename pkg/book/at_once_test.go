@@ -52,7 +52,7 @@ func TestManyAskAtOnce(t *testing.T) {
 		func() { f.book.Lapse(f.now) },
 		func() { f.book.GrowRuns(f.now) },
 		func() { f.book.Fill(f.now) },
-		func() { f.book.RefreshPromises(f.now, 1) },
+		func() { f.book.RefreshPromises(f.now) },
 		func() { f.book.NextDue() },
 		func() { f.book.Due(f.now) },
 		func() { f.book.Next(f.now) },

@@ -40,7 +40,7 @@ func TestPausedCuts(t *testing.T) {
 		s.during(reservationLead + time.Minute)
 		s.work()
 		for range 3 {
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.work()
 			s.during(time.Minute)
 		}
@@ -90,7 +90,7 @@ func TestAnActivationIsCalledOff(t *testing.T) {
 		}
 		for range 3 {
 			s.during(30 * time.Second)
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.work()
 		}
 		if len(s.Reservations) != 1 {
@@ -100,7 +100,7 @@ func TestAnActivationIsCalledOff(t *testing.T) {
 			s.t.Fatalf("it says %q", p.Brake)
 		}
 		s.during(31 * time.Second)
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		s.work()
 		if again := s.Reservations["run1-r1"]; again == nil || again.Status.State != rqv1.ReservationPending {
 			s.t.Fatalf("it has no date after a lead:\n%s", s.story())

@@ -186,7 +186,7 @@ func TestADateThatStandsStillCostsNoCycles(t *testing.T) {
 		for range 20 {
 			s.during(31 * time.Second)
 			s.Book.Due(s.Now)
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.Act()
 			if s.Queue[lead] {
 				s.t.Fatalf("its leader is tried at %s although nobody may be cut for it", s.Now)

@@ -42,7 +42,7 @@ func TestADeletedRunHoldsNothingWhateverKeepsItsObject(t *testing.T) {
 			s.t.Fatalf("run1 is not to start at the cost of run0: %+v", p)
 		}
 		s.dismissRun("run0")
-		s.Book.RefreshPromises(s.Now.Add(time.Minute), 10)
+		s.refreshAt(s.Now.Add(time.Minute))
 		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || len(p.Conflicts) > 0 {
 			s.t.Fatalf("run0 may be cut though it is being deleted: %+v", p)
 		}
@@ -152,4 +152,71 @@ func TestNoCheckpointShieldsForEver(t *testing.T) {
 			s.t.Fatalf("run2 has no date within an hour of the start of run1: %+v\n%s", p, s.story())
 		}
 	})
+}
+
+// A pod of others that is deleted before it has a node never runs, and a finalizer may keep its object for ever.
+// Nothing is promised to it, and another gets its rank and starts.
+func TestAPodThatIsDeletedWhileItWaitsIsPromisedNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.submitWithSpares("run1", "org:a", 1, 2, 4, 0, theirs)
+		s.work()
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil {
+			s.t.Fatalf("run1 has no date\n%s", s.story())
+		}
+		pods := s.PodsOf("run1")
+		if len(pods) != 2 {
+			s.t.Fatalf("run1 has %d pods", len(pods))
+		}
+		pod, none := pods[1].DeepCopy(), int64(0)
+		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &metav1.Time{Time: s.Now}, &none
+		pod.Finalizers = []string{"example.com/mine"}
+		gone := slot{s.Runs["run1"].UID, 1}
+		s.controllers.less[gone] = true
+		s.SetPod(pod)
+		s.disturb()
+		s.work()
+		if r := s.Reservations["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationCanceled {
+			s.t.Fatalf("the Reservation of run1 is %+v, want it canceled", r)
+		}
+		delete(s.controllers.less, gone)
+		s.work()
+		s.finish("run0")
+		s.work()
+		s.during(time.Minute)
+		s.work()
+		s.running("run1", "though there is room for its other pod")
+		s.DeletePod(pod.UID)
+		s.work()
+	})
+}
+
+// The Lease of a pod is being written as the pod is deleted, which has no node yet and never gets one. Its GPUs are
+// held until the outcome is known, and the Lease closes at once, whether the pod is gone or a finalizer keeps it.
+func TestALeaseThatIsWrittenForAPodThatNeverRunsCloses(t *testing.T) {
+	for name, finalizers := range map[string][]string{"gone": nil, "kept": {"example.com/mine"}} {
+		t.Run(name, func(t *testing.T) {
+			tell(t, func(w *world) {
+				first, lease := w.writing(16)
+				if pod := w.Pods[first].DeepCopy(); finalizers == nil {
+					w.DeletePod(first)
+				} else {
+					pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: w.Now}, finalizers
+					w.SetPod(pod)
+					w.Unreserve(first)
+				}
+				if second := w.place("run1-0"); w.Binding[second] != "" {
+					w.t.Fatalf("the GPUs of a Lease that may be in the ledger are given to another pod")
+				}
+				w.SetLease(lease)
+				w.settle()
+				if is := w.Leases[lease.Name]; !is.Status.Closed || is.Status.ClosureReason != rqv1.ClosedUnwound {
+					w.t.Fatalf("the Lease is %+v", is.Status)
+				}
+			})
+		})
+	}
 }

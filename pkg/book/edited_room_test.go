@@ -51,7 +51,7 @@ func TestAnEndedPodThatStaysKeepsNoRoom(t *testing.T) {
 		s.submit("run2", "org:b", 1, 1, 8)
 		for range 10 {
 			s.during(30 * time.Second)
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.work()
 		}
 		if meta.IsStatusConditionTrue(s.Runs["run0"].Status.Conditions, rqv1.ConditionRoomKept) {

@@ -198,8 +198,12 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 }
 
 // SetMember adds or updates a pod of a Run. What a pod once was in its Run it stays, whatever becomes of its
-// references.
+// references. One that never runs is gone.
 func (b *Book) SetMember(pod *corev1.Pod) {
+	if rank.NeverRuns(pod) {
+		b.DeleteMember(pod)
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	m := b.roster.members[pod.UID]

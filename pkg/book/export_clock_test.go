@@ -38,8 +38,19 @@ func (b *Book) Turn(pod types.UID, now time.Time) {
 	b.WorkOut(run, now)
 }
 
-// RefreshPromises works promises out again that may have changed, so many at a time.
-func (b *Book) RefreshPromises(now time.Time, most int) {
+// RefreshPromises works a promise out again that may have changed, as a sweep does it: one at a time.
+func (b *Book) RefreshPromises(now time.Time) {
+	b.Sweep(now)
+	for _, run := range b.turns.stale(now, 1) {
+		b.turns.refresh(run, now)
+	}
+	if run, ok := b.trials.unforeseen(now); ok {
+		b.trials.foresee(run, now)
+	}
+}
+
+// Sweep does what a sweep does beside.
+func (b *Book) Sweep(now time.Time) {
 	b.mu.Lock()
 	b.turns.goRound(now)
 	if b.roster.open {
@@ -48,14 +59,6 @@ func (b *Book) RefreshPromises(now time.Time, most int) {
 	b.waiting.remind(now)
 	b.mu.Unlock()
 	b.turns.tellPlaces(now)
-	for _, run := range b.turns.stale(now, most) {
-		b.turns.refresh(run, now)
-	}
-	for range most {
-		if run, ok := b.trials.unforeseen(now); ok {
-			b.trials.foresee(run, now)
-		}
-	}
 }
 
 // once does something that is due from time to time, as a sweep does it.

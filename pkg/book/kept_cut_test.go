@@ -72,7 +72,7 @@ func TestWhatIsKeptIsWaitedForOnceOthersAreTold(t *testing.T) {
 		}
 		s.during(noticePeriod + overstay + time.Second)
 		s.decided("run1-r0")
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		if n := s.Book.Prospect(s.Runs["run1"].UID).Leaving; n != 2 {
 			s.t.Fatalf("it waits for %d, want a pod and what is kept of another\n%s", n, s.story())
 		}
@@ -129,7 +129,7 @@ func TestARunIsDrawnWhereItsRanksAreToComeBack(t *testing.T) {
 				s.EndPod(uid, corev1.PodFailed)
 			}
 		}
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil || len(p.Conflicts) != 1 {
 			s.t.Fatalf("run1 is promised %+v\n%s", p, s.story())
 		}

@@ -95,7 +95,7 @@ func TestAPlaceInLineStandsForAWhile(t *testing.T) {
 				continue
 			}
 			s.during(time.Second)
-			s.Book.RefreshPromises(s.Now, 1)
+			s.Book.RefreshPromises(s.Now)
 			is := *s.Book.Prospect(last).InLine
 			if since := is.At.Sub(told.At); since > 0 && since < 30*time.Second {
 				s.t.Errorf("the last is told %d ahead %s after it was told %d", is.Ahead, since, told.Ahead)

@@ -157,7 +157,7 @@ func TestWhatWasFreedIsKeptWhileItIsDecidedAnew(t *testing.T) {
 		s.submit("small", "org:b", 1, 1, 8) // it is in no hurry to wait for what is free
 		s.work()
 		s.during(overstay)
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		for range 3 {
 			s.reconcile("run1")
 			s.Act()

@@ -45,7 +45,7 @@ func (w *world) change(name string, change func(*corev1.Node)) {
 func (s *storm) vain(want bool, after string) {
 	for range 3 {
 		s.during(reservationLead + activationShield)
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		s.work()
 	}
 	refusal := s.Book.Refusal(s.Runs["run1"].UID)
@@ -112,7 +112,7 @@ func (s *storm) rests(rest time.Duration, then int) {
 		noticePeriod} {
 		before := s.revealed()
 		s.during(d)
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		s.work()
 		if d == rest-time.Hour && s.revealed() != before {
 			s.t.Fatalf("others are cut again within %s", d)

@@ -50,7 +50,7 @@ func TestAPodThatHangsKeepsNoRoomForARequeuedRun(t *testing.T) {
 func TestTheRoomOfARequeuedRunIsKnownToComeFree(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.requeuedSlowly()
-		s.Book.RefreshPromises(s.Now, 8)
+		s.refresh()
 		want := s.Now.Add(20 * time.Second).Add(gangDeadline)
 		p := s.Book.Prospect(s.Runs["run1"].UID).Promise
 		if p == nil || p.Cuts || p.At.Before(want) || p.At.After(want.Add(10*time.Second)) {

@@ -35,7 +35,7 @@ func BenchmarkSecond(b *testing.B) {
 		"fill":    func() { f.book.Fill(f.now) },
 		"round":   func() { f.book.Advance(f.now); f.book.WorkOutNext(f.now, 0); f.book.Next(f.now) },
 		"cuts":    func() { f.book.CutsWithinHour(f.now) },
-		"refresh": func() { f.book.RefreshPromises(f.now, 0) },
+		"refresh": func() { f.book.Sweep(f.now) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -35,8 +35,7 @@ func (s *storm) starting() {
 func TestARunThatIsStartingDoesNotCancelReservations(t *testing.T) {
 	tellStorm(t, func(s *storm) {
 		s.starting()
-		s.Book.RefreshPromises(s.Now, 8)
-		s.judge()
+		s.refresh()
 		for _, name := range []string{"run2", "run3"} {
 			s.place(name + "-0")
 			s.reconcile(name)

@@ -129,3 +129,29 @@ func TestAStepTakesItsSparesAlong(t *testing.T) {
 		}
 	})
 }
+
+// Two Runs are decided on in one sweep. The second is placed where the first is and where those are who leave for the
+// second: the cuts for the first are judged by what there was when they were decided on.
+func TestDecisionsOfOneSweepAreJudgedOneByOne(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.fleet("d0", 3)
+		for _, owner := range []string{"a", "b", "c", "d"} {
+			s.setBudget(owner, rqv1.Owner("org:"+owner), 16)
+		}
+		s.submitWithSpares("drawn", "org:b", 1, 1, 4, 0, checkpointed)
+		s.work()
+		s.submitWithSpares("spared", "org:a", 1, 1, 8, 1, checkpointed)
+		s.work()
+		s.during(31 * time.Second)
+		s.submit("first", "org:c", 1, 3, 4)
+		s.submit("second", "org:d", 1, 3, 4)
+		s.work()
+		s.due()
+		s.refresh()
+		for name, cuts := range map[string]int{"first": 1, "second": 2} {
+			if a := s.Book.Decided(s.Runs[name].UID); a == nil || len(a.Cuts) != cuts {
+				s.t.Fatalf("%s: %+v is decided, want %d cuts\n%s", name, a, cuts, s.story())
+			}
+		}
+	})
+}

@@ -51,7 +51,7 @@ func (s *storm) unmoved(at time.Time) {
 	s.Book.Lapse(at)
 	s.Book.GrowRuns(at)
 	s.Book.Fill(at)
-	s.Book.RefreshPromises(at, 0)
+	s.Book.Sweep(at)
 	if diff := cmp.Diff(book.ForQueue{}, s.Book.ToQueue().Take()); diff != "" {
 		s.t.Fatalf("at %s, before anything is due, the queue is asked:\n%s\n%s", at, diff, s.story())
 	}

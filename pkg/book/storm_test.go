@@ -264,7 +264,7 @@ func (s *storm) quietActions() map[string]func(*rapid.T) {
 		"desire":  s.desireAny,
 		"deliver": func(*rapid.T) { s.Deliver() },
 		"due":     func(*rapid.T) { s.Book.Due(s.Now) },
-		"refresh": func(*rapid.T) { s.Book.RefreshPromises(s.Now, 8); s.judge() },
+		"refresh": func(*rapid.T) { s.refresh() },
 		"pass":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(1, 40000).Draw(t, "ms")) * time.Millisecond) },
 		"long":    func(t *rapid.T) { s.during(time.Duration(rapid.IntRange(30, 200).Draw(t, "seconds")) * time.Second) },
 		"fault":   s.faultAny,

@@ -89,8 +89,7 @@ func (s *storm) work() {
 		for _, uid := range s.Bindings() {
 			s.Bind(uid, sim.Written)
 		}
-		s.Book.RefreshPromises(s.Now, 8)
-		s.judge()
+		s.refresh()
 		s.EndPods()
 		s.check()
 		s.Book.Fill(s.Now) // nobody may be in the way of shards any more
@@ -105,6 +104,20 @@ func (s *storm) work() {
 		last = now
 	}
 	s.t.Fatalf("the cluster does not come to rest:\n%s", s.story())
+}
+
+// refresh works promises out again that may have changed, one at a time: what is decided by the next may take room that
+// this one was decided by.
+func (s *storm) refresh() { s.refreshAt(s.Now) }
+
+func (s *storm) refreshAt(at time.Time) {
+	for range 8 {
+		s.Book.RefreshPromises(at)
+		s.judge()
+		if len(s.Book.Stale(at)) == 0 {
+			return
+		}
+	}
 }
 
 // studied asserts that it is the same what Runs are promised by the book and by what is worked out beside it.

@@ -215,7 +215,9 @@ func TestARunWithoutItsPodsKeepsNobodyFromItsRoom(t *testing.T) {
 // is to have them then.
 func (w *world) waitsForPods(run, before string) {
 	unpaidAfter := func(d time.Duration) bool {
-		w.Book.RefreshPromises(w.Now.Add(d), 8)
+		for range 8 {
+			w.Book.RefreshPromises(w.Now.Add(d))
+		}
 		return w.Book.Unpaid(w.Runs[run].UID, w.Now.Add(d))
 	}
 	for d := time.Duration(0); d < gangDeadline; d += time.Second {

@@ -85,7 +85,7 @@ func TestARunWhoseStatusCannotBeStoredIsCut(t *testing.T) {
 			}
 			s.round()
 			s.Book.Due(s.Now)
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.EndPods()
 		}
 		for _, l := range s.OpenLeases() {
@@ -111,7 +111,7 @@ func TestWhatIsKeptForARunWhoseStatusCannotBeStoredIsNotWaitedFor(t *testing.T) 
 			}
 			s.round()
 			s.Book.Due(s.Now)
-			s.Book.RefreshPromises(s.Now, 8)
+			s.refresh()
 			s.EndPods()
 		}
 		if on := s.Book.Assigned(s.pod("run1-0")); !strings.HasPrefix(on, "d2") {

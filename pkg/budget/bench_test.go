@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -123,6 +124,44 @@ func BenchmarkSettle(b *testing.B) {
 				for _, payer := range a.Payers() {
 					a.Settle(payer, noon.Add(-time.Hour))
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkBeyond is what a ledger with more closed Leases than its limit costs each minute under the lock: finding how
+// many each Budget keeps, and settling a portion of one Budget's. Neither is to grow with what is closed.
+func BenchmarkBeyond(b *testing.B) {
+	for _, closed := range []int{100_000, 1_000_000} {
+		b.Run(fmt.Sprintf("count/closed=%d", closed), func(b *testing.B) {
+			a := fleet(closed, 0)
+			for b.Loop() {
+				if a.Kept(a.Closed()-1) == math.MaxInt {
+					b.Fatal("nobody has too many")
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("portion/closed=%d", closed), func(b *testing.B) {
+			a := accountsOf(of("b", "o", rqv1.Envelope{Name: "e", Concurrency: 1}))
+			c := held(Key{"b", "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 1)
+			add := func(i int) {
+				c.Start = noon.Add(-time.Hour)
+				a.Past(fmt.Sprint("ns/", i), c, noon.Add(time.Duration(i)*time.Second))
+			}
+			for i := range closed {
+				add(i)
+			}
+			for next := closed; b.Loop(); {
+				folded := len(a.SettleBeyond("b", closed-portion, noon.Add(time.Duration(next)*time.Second)))
+				if folded != portion {
+					b.Fatalf("%d of %d go", folded, portion)
+				}
+				b.StopTimer()
+				for range folded {
+					add(next)
+					next++
+				}
+				b.StartTimer()
 			}
 		})
 	}

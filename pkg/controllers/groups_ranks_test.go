@@ -99,6 +99,33 @@ func TestAGroupWhosePodsAreToldToGo(t *testing.T) {
 	}
 }
 
+// TestAPodThatNeverRunsKeepsNoRun: once it is deleted without a node its Run goes, whatever keeps the pod's object.
+func TestAPodThatNeverRunsKeepsNoRun(t *testing.T) {
+	g := newGrouped(t)
+	g.named("o")
+	pod := foreign("w", "8")
+	g.groups.note(pod)
+	g.want("it is new", pod, "create")
+	g.see()
+	run := g.run()
+	g.groups.drop(pod)
+	is := pod.DeepCopy()
+	is.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
+		rqv1.LabelSource: string(rqv1.SourcePods), rqv1.LabelIndex: "0"}
+	is.Finalizers = []string{"example.com/mine"}
+	g.looksWith(is)
+	g.clock.Step(g.groups.deadline)
+	g.want("it waits", pod)
+	is = is.DeepCopy()
+	is.DeletionTimestamp = &metav1.Time{Time: g.clock.Now()}
+	if err := g.watches.pods.GetStore().Update(is); err != nil {
+		t.Fatal(err)
+	}
+	g.want("nobody has its rank", pod)
+	g.clock.Step(g.groups.deadline)
+	g.want("and none have come", pod, "delete")
+}
+
 // TestAPodThatLeavesItsGroupAsItIsGivenARank has that rank all the same, and once it is gone the group gives it to
 // another.
 func TestAPodThatLeavesItsGroupAsItIsGivenARank(t *testing.T) {

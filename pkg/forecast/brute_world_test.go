@@ -143,6 +143,10 @@ func (w *world) now() *forecast.State {
 		s.Fleet.SetNode(topology.Node{Name: node, Flavor: flavor, GPUs: 8,
 			Labels: map[string]string{"region": "west", "fabric.domain": domain}})
 	}
+	for node, has := range map[string]string{"plain": "", "broken": flavor} { // which have no GPUs
+		s.Fleet.SetNode(topology.Node{Name: node, Flavor: has,
+			Labels: map[string]string{"region": "west", "fabric.domain": "A"}})
+	}
 	s.Accounts.SetBudget(&rqv1.Budget{ObjectMeta: metav1.ObjectMeta{Name: "b"},
 		Spec: rqv1.BudgetSpec{Owner: "org:a", Envelopes: w.envelopes}})
 	for i := range w.tenants {

@@ -25,7 +25,9 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 		return atLeast(o.Object, "spec", "schedulingPolicy", "gang", "minCount")
 	},
 	{"scheduling.x-k8s.io", "PodGroup"}: func(o *Observed) Shape {
-		return atLeast(o.Object, "spec", "minMember")
+		s := atLeast(o.Object, "spec", "minMember")
+		s.Least = max(1, s.Least) // without that its pods do not wait for each other
+		return s
 	},
 	{"batch", "Job"}: func(o *Observed) Shape {
 		job := &batchv1.Job{}

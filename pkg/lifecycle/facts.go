@@ -1,8 +1,11 @@
 package lifecycle
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,14 +26,20 @@ type facts struct {
 }
 
 func factsOf(o Observed) *facts {
+	if o.Run != nil && o.Run.Spec.Theirs() { // others name their pods: one that never runs keeps nobody off its rank
+		o.Pods = slices.DeleteFunc(slices.Clone(o.Pods), rank.NeverRuns)
+	}
 	f := &facts{Observed: o, podOf: map[types.UID]*corev1.Pod{}, leaseOf: map[types.UID]*rqv1.Lease{}}
 	for _, pod := range o.Pods {
-		f.podOf[pod.UID] = pod
+		if !rank.NeverRuns(pod) {
+			f.podOf[pod.UID] = pod
+		}
 	}
 	for _, lease := range o.Leases {
 		f.leaseOf[lease.PodUID()] = lease
 	}
 	if o.Run != nil {
+		f.Problem = cmp.Or(f.Problem, f.nameKept())
 		f.told = whoGaveWay(o.Run)
 		if n := bytesOf(o.Run); n > maxRunBytes {
 			f.tooLarge = true
@@ -39,6 +48,22 @@ func factsOf(o Observed) *facts {
 		}
 	}
 	return f
+}
+
+// nameKept says which pod of a Run's own never runs and keeps another of its name from being made; empty where none
+// does.
+func (f *facts) nameKept() string {
+	var first *corev1.Pod
+	for _, pod := range f.Pods {
+		if rank.NeverRuns(pod) && len(pod.Finalizers) > 0 && (first == nil || pod.Name < first.Name) {
+			first = pod
+		}
+	}
+	if first == nil {
+		return ""
+	}
+	return fmt.Sprintf("pod %s was deleted before it had a node; another of its name can be created once its finalizers "+
+		"are taken off: %s", first.Name, strings.Join(first.Finalizers, ", "))
 }
 
 // maxRunBytes is how much of the 1.5 MiB that etcd takes of an object a Run may have before it gets pods.

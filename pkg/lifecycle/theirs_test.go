@@ -183,3 +183,47 @@ func TestPodsThatAreMadeLate(t *testing.T) {
 		t.Errorf("a new one is looked at again after %s", left)
 	}
 }
+
+// TestTheRankOfAPodThatNeverRunsIsTheNextOnes: a Job's pods have a finalizer of its controller's, which takes its time.
+// A pod that is deleted before it has a node keeps nobody from its completion index.
+func TestTheRankOfAPodThatNeverRunsIsTheNextOnes(t *testing.T) {
+	o := scene(func(o *Observed) {
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{APIGroup: "batch", Kind: "Job", Name: "g"}
+	})
+	of := func(name string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name),
+			Finalizers: []string{"batch.kubernetes.io/job-tracking"}}}
+	}
+	o.Offers = []book.Offer{{Pod: of("was"), Rank: 0}}
+	was := of("was")
+	was.Labels = Decide(o).Adopt[0].Labels
+	o.Pods, o.Offers = []*corev1.Pod{was}, []book.Offer{{Pod: of("is"), Rank: 0}}
+	if adopts := Decide(o).Adopt; len(adopts) > 0 {
+		t.Errorf("beside a pod that waits another gets its rank: %+v", adopts)
+	}
+	was.DeletionTimestamp = &metav1.Time{Time: o.Now}
+	adopts := Decide(o).Adopt
+	if len(adopts) != 1 || adopts[0].Pod.Name != "is" || adopts[0].Labels[rqv1.LabelIndex] != "0" {
+		t.Errorf("ranks are given so: %+v, want the first to the next pod", adopts)
+	}
+}
+
+// TestARunTellsWhichPodKeepsAName that one of its own is to have.
+func TestARunTellsWhichPodKeepsAName(t *testing.T) {
+	o := scene(nil)
+	pod := o.maker().newRank(1)
+	pod.UID, pod.DeletionTimestamp = "kept", &metav1.Time{Time: o.Now}
+	pod.Finalizers = []string{"example.com/mine", "example.com/yours"}
+	o.Pods = []*corev1.Pod{pod}
+	const want = "pod run-1 was deleted before it had a node; another of its name can be created once its finalizers are " +
+		"taken off: example.com/mine, example.com/yours"
+	d := Decide(o)
+	if d.Status == nil || d.Status.Message != want {
+		t.Errorf("it says %+v, want %s", d.Status, want)
+	}
+	for _, made := range d.Create {
+		if made.Name == pod.Name {
+			t.Error("another of its name is made")
+		}
+	}
+}

@@ -58,6 +58,10 @@ func drawNarrowing(t *rapid.T) *Narrowing {
 		n.Fleet.Take(name, rapid.IntRange(0, 4).Draw(t, "others'"))
 		excluded[name] = rapid.IntRange(0, 4).Draw(t, "excluded") == 0
 	}
+	for name, flavor := range map[string]string{"plain": "", "broken": "H100"} { // which have no GPUs
+		n.Fleet.SetNode(topology.Node{Name: name, Flavor: flavor, Beside: cpu(500), Labels: map[string]string{
+			"region": "west", "fabric.domain": "0"}})
+	}
 	n.Excluded = func(node string) bool { return excluded[node] }
 	n.Accounts = accounts(west(rapid.Int32Range(0, 48).Draw(t, "west")), east(rapid.Int32Range(0, 48).Draw(t, "east")))
 	n.placeSome(t)
@@ -138,36 +142,42 @@ func TestFromWhichWidthAPodTakesPart(t *testing.T) {
 	})
 }
 
-// BenchmarkNarrower looks for the width of a Run of 6,000 pods that lost its first one: in groups of 8, where the
-// others of its group are, and where all nodes of their domain or of the fleet are excluded.
+// BenchmarkNarrower looks for the width of a Run of 6,000 pods, or ten times as many, that lost its first one: in
+// groups of 8, where the others of its group are, and where all nodes of their domain or of the fleet are excluded.
 func BenchmarkNarrower(b *testing.B) {
 	for _, kind := range []string{"groups", "hopeless groups", "hopeless"} {
-		b.Run(kind, func(b *testing.B) {
-			d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 750, PodsPerGroup: 8, Confined: true,
-				LeastPods: 8, StepPods: 8}
-			if kind == "hopeless" {
-				d.Groups, d.PodsPerGroup, d.Confined = 1, 6000, false
-			}
-			f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
-			n := &Narrowing{Fleet: f, Accounts: budget.NewAccounts(budget.Rates{}), Demand: d, Width: 6000, Least: 8,
-				Now: noon, Claim: func([]Missing) Claim { return Claim{} }, Missing: []Missing{{}}}
-			n.Accounts = accounts(west(100_000))
-			n.Excluded = func(node string) bool { return kind == "hopeless" || kind == "hopeless groups" && node < "n0016" }
-			for i := range 6000 {
-				node, domain := fmt.Sprintf("n%04d", i), fmt.Sprintf("d%03d", i/16)
-				f.SetNode(topology.Node{Name: node, Flavor: "H100", GPUs: 8,
-					Labels: map[string]string{"region": "west", "fabric.domain": domain}})
-				f.Take(node, 8)
-				if i > 0 {
-					n.Placed = append(n.Placed, Placed{Part: rank.Part{Index: i}, Node: node, GPUs: 8})
-				}
-			}
-			if d.Confined {
-				n.Missing[0].Domain = f.DomainOf("n0001")
-			}
-			for b.Loop() {
-				n.Widest()
-			}
-		})
+		for _, pods := range []int{6000, 60000} {
+			benchmarkNarrower(b, kind, pods)
+		}
 	}
+}
+
+func benchmarkNarrower(b *testing.B, kind string, pods int) {
+	b.Run(fmt.Sprintf("%s/%d", kind, pods), func(b *testing.B) {
+		d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: pods / 8, PodsPerGroup: 8, Confined: true,
+			LeastPods: 8, StepPods: 8}
+		if kind == "hopeless" {
+			d.Groups, d.PodsPerGroup, d.Confined = 1, pods, false
+		}
+		f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+		n := &Narrowing{Fleet: f, Accounts: budget.NewAccounts(budget.Rates{}), Demand: d, Width: pods, Least: 8,
+			Now: noon, Claim: func([]Missing) Claim { return Claim{} }, Missing: []Missing{{}}}
+		n.Accounts = accounts(west(1_000_000))
+		n.Excluded = func(node string) bool { return kind == "hopeless" || kind == "hopeless groups" && node < "n00016" }
+		for i := range pods {
+			node, domain := fmt.Sprintf("n%05d", i), fmt.Sprintf("d%04d", i/16)
+			f.SetNode(topology.Node{Name: node, Flavor: "H100", GPUs: 8,
+				Labels: map[string]string{"region": "west", "fabric.domain": domain}})
+			f.Take(node, 8)
+			if i > 0 {
+				n.Placed = append(n.Placed, Placed{Part: rank.Part{Index: i}, Node: node, GPUs: 8})
+			}
+		}
+		if d.Confined {
+			n.Missing[0].Domain = f.DomainOf("n00001")
+		}
+		for b.Loop() {
+			n.Widest()
+		}
+	})
 }

@@ -37,6 +37,10 @@ func ByForce(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil && left != nil && *left == 0
 }
 
+// NeverRuns reports whether a pod was deleted before it had a node: nobody binds it any more, however long finalizers
+// keep its object.
+func NeverRuns(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil && pod.Spec.NodeName == "" }
+
 // LeastGrace is what a kubelet gives the containers of a pod that is to end without any time.
 const LeastGrace = 2 * time.Second
 

@@ -45,6 +45,9 @@ func (s *state) fleet(t *rapid.T) *fleet {
 		f.SetNode(topology.Node{Name: name, Labels: labels, Flavor: "H100", GPUs: s.size[name]})
 		f.Take(name, s.size[name]-s.free[name])
 	}
+	for name, flavor := range map[string]string{"plain": "", "broken": "H100"} { // which have no GPUs
+		f.SetNode(topology.Node{Name: name, Flavor: flavor, Labels: map[string]string{"region": "r", "fabric": "f0"}})
+	}
 	for g := range rapid.IntRange(1, 3).Draw(t, "groups") {
 		f.request.Groups = append(f.request.Groups, topology.Group{
 			Index: g, Pods: rapid.IntRange(1, 3).Draw(t, "pods"), Spares: rapid.IntRange(0, 1).Draw(t, "spares"),

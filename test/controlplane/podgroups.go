@@ -7,7 +7,8 @@ import (
 	"fmt"
 )
 
-// coschedulingKind is the CustomResourceDefinition of the PodGroups of the coscheduling plugin, as far as is needed.
+// coschedulingKind is the CustomResourceDefinition of the PodGroups of the coscheduling plugin, as its release has it,
+// which tools/coscheduling holds it to.
 //
 //go:embed podgroups.yaml
 var coschedulingKind []byte

@@ -32,7 +32,7 @@ const (
 // pods of the team are a group that runs, and another pod waits.
 func foreignAttempts() []attempt {
 	return slices.Concat(attemptsOnMembers(), attemptsToBeMembers(), attemptsOnDerivedRuns(), attemptsByRoles(),
-		attemptsOddly())
+		attemptsToKeepObjects(), attemptsOddly())
 }
 
 // foreignText is a pod for jobtree, with metadata and a spec beside what all have.

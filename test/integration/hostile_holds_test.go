@@ -18,7 +18,7 @@ import (
 // Run starts.
 func harmlessAttempts() []attempt {
 	return slices.Concat(attemptsToStay(), attemptsToStop(), attemptsToFlood(), attemptsToTake(), attemptsWithoutPayer(),
-		attemptsByNames(), attemptsOnForeign(), attemptsOnOthers())
+		attemptsByNames(), attemptsOnForeign(), attemptsOnOthers(), attemptsByFinalizers())
 }
 
 const (
@@ -160,12 +160,17 @@ func wideEnough(pods int) func(h *hostile) error {
 	}
 }
 
+// fullFleet has the neighbour run, and somebody else hold the other node.
+func fullFleet() how {
+	return all(administrator(creates("{apiVersion: v1, kind: Pod, metadata: {name: holder, namespace: $NS}, spec: "+
+		"{nodeName: $NS-d0-1, containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 8}}}]}}")),
+		func(h *hostile, _ client.Client) error { h.neighbourStarts(); return nil })
+}
+
 // attemptsToTake go for GPUs without paying for them, or for those of others.
 func attemptsToTake() []attempt {
 	mine := all(runs("{}"), running("evil"))
-	full := all(administrator(creates("{apiVersion: v1, kind: Pod, metadata: {name: holder, namespace: $NS}, spec: "+
-		"{nodeName: $NS-d0-1, containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 8}}}]}}")),
-		func(h *hostile, _ client.Client) error { h.neighbourStarts(); return nil })
+	full := fullFleet()
 	return []attempt{
 		{by: "binder", try: "binding a pod of its waiting Run to a full node",
 			how: all(full, runs("{}"), podThere("evil-0"), below("binding", "v1/Pod $NS evil-0",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +41,9 @@ func TestPodGroups(t *testing.T) {
 	t.Cleanup(c.Stop)
 	t.Run("native", func(t *testing.T) { lifeOfPodGroups(newSite(t, c, 2, 2, 64), native) })
 	t.Run("coscheduling", func(t *testing.T) { lifeOfPodGroups(newSite(t, c, 2, 2, 64), coscheduling) })
+	for _, kind := range []schema.GroupVersion{native, coscheduling} {
+		t.Run("lowered-"+kind.Version, func(t *testing.T) { loweredPodGroup(newSite(t, c, 1, 2, 64), kind) })
+	}
 	t.Run("topology", func(t *testing.T) { nearPodGroup(newSite(t, c, 2, 2, 64)) })
 	t.Run("hostile", func(t *testing.T) { hostilePodGroups(newSite(t, c, 1, 4, 64)) })
 }
@@ -101,6 +106,41 @@ func lifeOfPodGroups(s *site, kind schema.GroupVersion) {
 	s.delete(gang)
 	s.delete(large)
 	s.awaitGone(run, waits)
+}
+
+// loweredPodGroup: a gang waits for room, and starts at once when its PodGroup asks for less: before a Run is over that
+// began to run before the gang waited, and lasts less long than the scheduler leaves such a gang alone if it is told
+// nothing.
+func loweredPodGroup(s *site, kind schema.GroupVersion) {
+	s.spends()
+	s.submit("clock", 4, func(r *rqv1.Run) {
+		r.Spec.Runtime = &rqv1.RunRuntime{MaxDuration: &metav1.Duration{Duration: 50 * time.Second}}
+	})
+	s.await("clock", rqv1.RunRunning, "bound 4 GPUs")
+	group := s.podGroup(kind, "gang", 2, "")
+	for _, pod := range []string{"a", "b"} {
+		s.member(kind, "gang", pod)
+	}
+	gang := s.groupRun(kind.Group, "PodGroup", "gang")
+	s.await(gang, rqv1.RunPending, "short by")
+	lower := `{"spec":{"minMember":1}}`
+	if kind == native {
+		lower = `{"spec":{"schedulingPolicy":{"gang":{"minCount":1}}}}`
+	}
+	if err := s.api.Patch(s.t.Context(), group, client.RawPatch(types.MergePatchType, []byte(lower))); err != nil {
+		s.t.Fatal(err)
+	}
+	s.await(gang, rqv1.RunRunning, "bound 8 GPUs")
+	if err := is(s.await("clock", rqv1.RunRunning, ""), rqv1.RunRunning, "bound 4 GPUs"); err != nil {
+		s.t.Errorf("the gang starts after it: %v", err)
+	}
+	s.settled()
+	for _, pod := range []string{"a", "b"} {
+		s.delete(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: pod}})
+	}
+	s.delete(group)
+	s.removeRun("clock")
+	s.awaitGone(gang)
 }
 
 // nearPodGroup: a gang that is to lie in one domain does not start with room in two, and a pod that joins it later

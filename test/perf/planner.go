@@ -16,9 +16,9 @@ import (
 // plannerCase begins the name of every one of the planner's benchmarks.
 const plannerCase = "Planner/"
 
-// plannerPackages hold the pure code whose own time and allocations are shown under the table.
+// plannerPackages hold the code whose own time and allocations are shown under the table.
 var plannerPackages = []string{"./pkg/topology", "./pkg/budget", "./pkg/plan", "./pkg/resolver", "./pkg/book",
-	"./pkg/plugins"}
+	"./pkg/plugins", "./pkg/controllers"}
 
 // plannerBenchmarks runs the planner's Go benchmarks, unless the filter leaves them out.
 func plannerBenchmarks(ctx context.Context, benchtime string, selected *regexp.Regexp) ([]result, error) {
