@@ -201,8 +201,8 @@ func TestLostRanksAreSpread(t *testing.T) {
 	})
 }
 
-// TestALostRankIsLaidOutOffTheNodeThatEndedIt: a rank that its node has ended goes to another that the rule lets it have,
-// and not back, whichever of them comes first.
+// TestALostRankIsLaidOutOffTheNodeThatEndedIt: a rank that its node has ended goes to another that the rule lets it
+// have, and not back, whichever of them comes first.
 func TestALostRankIsLaidOutOffTheNodeThatEndedIt(t *testing.T) {
 	tell(t, func(w *world) {
 		w.asks(true)
@@ -258,4 +258,31 @@ func (w *world) nodesOfRole(run string, role rqv1.LeaseRole) (out []string) {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// TestARankThatWaitsDoesNotJoinTheOther: of two ranks that keep off each other one has its node back while the other
+// waits for its own. What the nodes have said holds for the one that waits.
+func TestARankThatWaitsDoesNotJoinTheOther(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.fleet("d0", 2)
+		w.setBudget("a", "org:a", 64)
+		w.submitWithSpares("wants", "org:a", 1, 2, 4, 0, apart, ungrouped)
+		w.rounds(4)
+		w.running("wants", "although there is a node for each rank")
+		asked := w.Asked
+		w.change("d0-n00", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		for _, uid := range w.SortedPods() {
+			w.EvictByAPI(uid)
+		}
+		w.rounds(20)
+		if w.Asked > asked+20 {
+			w.t.Fatalf("rules were asked %d times: %s", w.Asked-asked, w.Runs["wants"].Status.Message)
+		}
+		w.change("d0-n00", func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		w.rounds(10)
+		if diff := cmp.Diff([]string{"d0-n00", "d0-n01"}, w.nodesOf("wants")); diff != "" {
+			w.t.Fatalf("nodes (-want +got):\n%s\n%s", diff, w.Runs["wants"].Status.Message)
+		}
+	})
 }
