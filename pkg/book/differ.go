@@ -195,7 +195,8 @@ func (t *nodeTable) kindOf(g *gang, s *variant, outside func(node string) bool, 
 		turned = plan.Either(turned, s.cuts.has())
 	}
 	of := t.usableTo(g.full.Flavor, s.pod, s.says)
-	k := &plan.Kind{Pod: s.pod.Name, Beside: s.beside, Barred: of.barred, Nodes: of.nodes, Domains: of.domains}
+	k := &plan.Kind{Pod: s.pod.Name, Says: s.says, Beside: s.beside, Barred: of.barred, Nodes: of.nodes,
+		Domains: of.domains}
 	if turned != nil {
 		k.Barred = plan.Either(of.barred, turned)
 		k.Nodes = slices.DeleteFunc(slices.Clone(of.nodes), turned)

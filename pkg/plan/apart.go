@@ -59,10 +59,10 @@ func (p *beside) search(units []*unit) bool {
 	}
 	u, before := units[0], p.mark()
 	for _, domain := range p.roomsFor(u, u.pods) {
-		there := p.put(u.kinds, domain)
+		there := p.put(u.kinds, domain) && !p.besideOwn()
 		if !there {
 			p.back(before)
-			there = p.share(u.kinds, domain)
+			there = p.share(u.kinds, domain) && !p.besideOwn()
 		}
 		if there && p.search(units[1:]) {
 			return true
@@ -103,13 +103,13 @@ func (p *beside) each() bool {
 		return false
 	}
 	looks := 0
-	p.looks, p.roomy = 0, map[*Kind][]string{}
+	p.roomy = map[*Kind][]string{}
 	for _, k := range p.kinds {
 		room := p.fork.fleet.RoomFor(p.ask(k.Kind, k.missing))
 		p.roomy[k.Kind] = slices.DeleteFunc(slices.Clone(k.Nodes), func(node string) bool { return room(node) == 0 })
 		looks += len(k.missing) * len(p.roomy[k.Kind])
 	}
-	if looks > mostLooks {
+	if p.looks+looks > mostLooks {
 		return false // not even a search that never goes back would come to its end
 	}
 	var pods []Missing

@@ -145,6 +145,18 @@ func (p *beside) put(kinds []ofKind, domain string) bool {
 	return !slices.ContainsFunc(kinds, func(k ofKind) bool { return !p.putOne(k.Kind, k.missing, domain) })
 }
 
+// besideOwn reports whether a spare is on the node of a rank of its group although none may be.
+func (p *beside) besideOwn() bool {
+	if !p.strict {
+		return false
+	}
+	places := make([]Assignment, len(p.placed))
+	for i, at := range p.placed {
+		places[i] = Assignment{Part: at.Part, Group: p.demand.Group(at.Part), Node: at.Node}
+	}
+	return besideOwn(places)
+}
+
 // sparesLast returns kinds without their spares, and then the spares.
 func sparesLast(kinds []ofKind) (out []ofKind) {
 	for _, spares := range []bool{false, true} {

@@ -9,8 +9,9 @@ import (
 
 // Kind is pods of a gang that are alike in which nodes they may use, and in what they ask for of these beside GPUs.
 type Kind struct {
-	// Pod is the name of one of them.
+	// Pod is the name of one of them, and Says what they say of nodes.
 	Pod    string
+	Says   string
 	Beside *topology.Amounts
 	// Barred is a test for the nodes that they may not use, beside those that no pod of the gang may; it may be nil.
 	Barred func(node string) bool

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/davidlangworthy/jobtree/pkg/budget"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 	"github.com/davidlangworthy/jobtree/pkg/topology"
 )
 
@@ -238,9 +239,11 @@ func TestARefusalSaysInWhatPodsDiffer(t *testing.T) {
 		"its pods differ in what they ask for beside GPUs; for 1 of 2": {{Beside: little, Nodes: either},
 			{Beside: cpu(900), Nodes: either}},
 		"its pods differ in which nodes they may use; for 1 of 2": {{Beside: little, Nodes: either},
+			{Says: "k", Beside: little, Barred: nowhere}},
+		"its pods differ in where other scheduling rules let them be; for 1 of 2": {{Beside: little, Nodes: either},
 			{Beside: little, Barred: nowhere}},
 		"its pods differ in which nodes they may use and in what they ask for beside GPUs; for 1 of 2": {
-			{Beside: little, Nodes: either}, {Beside: cpu(900), Barred: onFirst, Nodes: one}},
+			{Beside: little, Nodes: either}, {Says: "k", Beside: cpu(900), Barred: onFirst, Nodes: one}},
 		"as many are free, but its pods differ in what they ask for beside GPUs: no place": {
 			{Beside: little, Barred: onFirst, Nodes: one}, {Beside: cpu(300), Barred: onFirst, Nodes: one}},
 	} {
@@ -277,5 +280,32 @@ func TestSinglePodsAreTriedForAnAttemptAsAWhole(t *testing.T) {
 	attempt.several.looks = mostLooksInAll
 	if again := attempt.Within(nil).on(f); again.each() || again.looks > 1 {
 		t.Errorf("single pods are tried at %d looks more", again.looks)
+	}
+}
+
+// TestADomainInWhichASpareSharesANodeIsPassedOver for one in which it stands apart from the ranks of its group.
+func TestADomainInWhichASpareSharesANodeIsPassedOver(t *testing.T) {
+	f := fleet()
+	f.Hold("a2", 4, nil)
+	in := func(nodes ...string) *Kind {
+		k := &Kind{Nodes: nodes, Domains: map[string][]string{}}
+		for _, node := range nodes {
+			k.Domains[f.DomainOf(node)] = append(k.Domains[f.DomainOf(node)], node)
+		}
+		k.Barred = func(node string) bool { return !slices.Contains(nodes, node) }
+		return k
+	}
+	first, second := in("a1", "b1", "b2"), in("a2", "b1")
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 4, Groups: 1, PodsPerGroup: 2, SparesPerGroup: 1,
+		Confined: true}
+	missing := append(all(d), Missing{Part: rank.Part{Spare: true}, Kind: first})
+	missing[0].Kind, missing[1].Kind = first, second
+	p := Prepare(accounts(west(2000), east(2000)), d, Claim{Run: "r"}, missing, nil, noon).on(f)
+	p.strict = true
+	if found := p.apart(); !found {
+		t.Fatal("no places are found")
+	}
+	if out, paid := p.assignments(); !paid || besideOwn(out) {
+		t.Errorf("its spare is on the node of a rank: %+v", out)
 	}
 }

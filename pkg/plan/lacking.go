@@ -36,15 +36,19 @@ func (a *Attempt) refuse(fleet *topology.Fleet) *Refusal {
 // differ says in what the kinds differ.
 func (s *several) differ() string {
 	first := s.kinds[0]
-	nodes := slices.ContainsFunc(s.kinds, func(k ofKind) bool { return !slices.Equal(k.Nodes, first.Nodes) })
+	nodes := slices.ContainsFunc(s.kinds, func(k ofKind) bool {
+		return k.Says != first.Says && !slices.Equal(k.Nodes, first.Nodes)
+	})
 	amounts := slices.ContainsFunc(s.kinds, func(k ofKind) bool { return k.Beside != first.Beside })
 	switch {
 	case nodes && amounts:
 		return differInNodes + " and in " + differInAmounts
 	case amounts:
 		return differInAmounts
+	case nodes:
+		return differInNodes
 	}
-	return differInNodes
+	return "where other scheduling rules let them be"
 }
 
 // In what pods of a group differ.
