@@ -1,6 +1,7 @@
 package book_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,34 @@ func TestAPodThatIsDeletedWhileItWaitsIsPromisedNothing(t *testing.T) {
 		s.running("run1", "though there is room for its other pod")
 		s.DeletePod(pod.UID)
 		s.work()
+	})
+}
+
+// The leader of a Run is deleted as it waits, and a finalizer keeps its object, so that no other of its name can be
+// made. Nothing is promised to the Run until then, and it says so.
+func TestARunWhoseLeaderNeverRunsIsPromisedNothing(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.addNode("n0", "d0")
+		s.setBudget("a", "org:a", 64)
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.submit("run1", "org:a", 1, 2, 4)
+		s.work()
+		pod := s.Pods[s.pod("run1-0")].DeepCopy()
+		pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: s.Now}, []string{"example.com/mine"}
+		s.SetPod(pod)
+		s.disturb()
+		s.work()
+		const says = "pod run1-0 was deleted before it had a node"
+		if r := s.Reservations["run1-r0"]; r == nil || r.Status.State != rqv1.ReservationCanceled ||
+			!strings.Contains(s.Runs["run1"].Status.Message, says) {
+			s.t.Fatalf("run1 says %s, and its Reservation is %+v, want it canceled", s.Runs["run1"].Status.Message, r)
+		}
+		s.DeletePod(pod.UID)
+		s.work()
+		if p := s.Book.Prospect(s.Runs["run1"].UID).Promise; p == nil {
+			s.t.Fatalf("run1 has no date once it has its leader\n%s", s.story())
+		}
 	})
 }
 

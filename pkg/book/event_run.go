@@ -201,7 +201,7 @@ func (b *Book) deleteRun(run *rqv1.Run) {
 // references. One that never runs is gone.
 func (b *Book) SetMember(pod *corev1.Pod) {
 	if rank.NeverRuns(pod) {
-		b.DeleteMember(pod)
+		b.neverRuns(pod)
 		return
 	}
 	b.mu.Lock()
@@ -276,6 +276,19 @@ func (b *Book) SetMember(pod *corev1.Pod) {
 		b.shapes.reconsider(g)
 	}
 	delete(b.roster.early, pod.UID)
+}
+
+// neverRuns has a pod be gone whose object is there. A Run that makes its pods cannot make another of its name until
+// then: if it waits for its leader so, it keeps nobody from anything meanwhile.
+func (b *Book) neverRuns(pod *corev1.Pod) {
+	b.DeleteMember(pod)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	run, _ := rank.RunOf(pod)
+	g := b.roster.gangs[run]
+	if g != nil && g.run != nil && !g.run.Spec.Theirs() && !g.over() && !g.opportunistic() && !g.started() {
+		b.turns.leaderless(g)
+	}
 }
 
 // DeleteMember forgets a pod of a Run. If its gang was on its way to the barrier, the gang gives everything back: it is

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,7 +29,7 @@ func attemptsToKeepObjects() (rows []attempt) {
 		deny(by, "a Lease of a pod of others", "leases", "rq.davidlangworthy.io/v1/Lease $NS theirs-0")
 		deny(by, "a Reservation of a pod of others", "reservations", "rq.davidlangworthy.io/v1/Reservation $NS theirs-r0")
 	}
-	for _, by := range append(roles, "viewer", "stranger") {
+	for _, by := range slices.Concat(roles, []string{"viewer", "stranger"}) {
 		deny(by, "a pod of others", "pods", theirsPod)
 		deny(by, "the Run of others' pods", "runs", theirsRun)
 	}
@@ -146,6 +147,12 @@ func attemptsByFinalizers() (rows []attempt) {
 	add("tenant", "a finalizer on the Run of a pod of others, which goes", back,
 		all(aloneRuns("annotations: {"+owned+"}", ""), ofRun(func(run string) how { return patches(evilsRun+run, kept) }),
 			deletes(evilPod)), givenBack)
+	const own = "v1/Pod $NS evil-0"
+	rows = append(rows, attempt{by: "tenant", try: "deleting the pod of its own Run that waits and has a finalizer",
+		how: all(fullFleet(), runs("{}"), podThere("evil-0"), patches(own, kept), deletes(own),
+			goesAtTheEnd(own)), harmless: "its Run says which pod keeps the name of the one that it lacks",
+		after: saying("evil", rqv1.RunPending, "pod evil-0 was deleted before it had a node; another of its name can be "+
+			"created once its finalizers are taken off: example.com/mine")})
 	waits := alone("annotations: {"+owned+"}", with("8"))
 	again := creates(foreignText("evil", "annotations: {"+owned+"}", with("8")))
 	const reservation = "rq.davidlangworthy.io/v1/Reservation"
