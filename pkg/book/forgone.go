@@ -166,11 +166,14 @@ func (k *keptRooms) giveUpForgone(g *gang, before []rqv1.RunForgone) (waits bool
 	return waits
 }
 
-// forgone reports whether what was kept for a rank has been given up, as the Run's status says, and the rank has held
-// nothing since.
+// forgone reports whether nothing is kept for a rank: what was has been given up, as the Run's status says, and the
+// rank has held nothing since, or its pod comes after one that has completed.
 func (g *gang) forgone(index int) bool {
 	if !g.late() {
 		return false
+	}
+	if g.comesAfterDone(index) {
+		return true
 	}
 	ranks := g.run.Status.Forgone
 	at, found := slices.BinarySearchFunc(ranks, index, func(f rqv1.RunForgone, index int) int {
@@ -178,6 +181,13 @@ func (g *gang) forgone(index int) bool {
 	})
 	last := g.latest[rank.Part{Index: index}]
 	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
+}
+
+// comesAfterDone reports whether a rank's pod, which holds nothing yet, comes after one that has completed: no rank is
+// lost by that, and this one joins like any that others make later (R28).
+func (g *gang) comesAfterDone(index int) bool {
+	m, last := g.rankAt(index), g.latest[rank.Part{Index: index}]
+	return m != nil && !m.standIn && last != nil && last.reason == rqv1.ClosedCompleted && last.pod != m.pod.UID
 }
 
 // lapsesAt returns when what is kept for a rank is given up if its pod is not made; false where it is kept for as long
@@ -203,17 +213,16 @@ func (g *gang) emptyRanks() (out []int) {
 	return out
 }
 
-// belated reports whether a member is of a rank for which nothing is kept any more: its pod was made too late (R42).
+// belated reports whether a member is of a rank for which nothing is kept: its pod was made too late (R42), or after
+// one that has completed.
 func (m *member) belated() bool { return !m.part.Spare && m.gang.forgone(m.part.Index) }
 
 // awaitsBelated reports whether a belated rank of a gang has no place.
 func (g *gang) awaitsBelated() bool {
-	for i := range g.run.Status.Forgone {
-		if m := g.rankAt(int(g.run.Status.Forgone[i].Index)); m != nil && m.stage == unplaced && m.belated() {
-			return true
-		}
-	}
-	return false
+	first := g.active.first()
+	return first != nil && slices.ContainsFunc(g.active.between(first.part.Index, g.active.size), func(m *member) bool {
+		return m != nil && m.stage == unplaced && m.belated()
+	})
 }
 
 // lookAtForgone notes the ranks for which nothing is kept any more, or is to be.
@@ -227,6 +236,11 @@ func (o *observer) lookAtForgone(l *Look, g *gang) {
 	for i := range g.run.Status.Forgone {
 		if index := int(g.run.Status.Forgone[i].Index); g.forgone(index) {
 			note(index)
+		}
+	}
+	for _, m := range g.active.between(0, g.active.size) {
+		if m != nil && g.late() && g.comesAfterDone(m.part.Index) {
+			note(m.part.Index)
 		}
 	}
 	for index, lapse := range g.lapses {

@@ -42,8 +42,7 @@ func (e *grower) nextTry(next *earliest, swept time.Time) {
 // which of the two.
 func (e *grower) cohort(g *gang, to int32, now time.Time) ([]plan.Assignment, rqv1.WidthLacks) {
 	domains, refusal := e.nodes.domainsOf(g)
-	pods := g.active.between(0, 1)
-	if refusal != nil || len(pods) == 0 || pods[0] == nil {
+	if refusal != nil {
 		return nil, ""
 	}
 	d := g.full.At(int(to) / g.full.GPUsPerPod)
@@ -51,7 +50,7 @@ func (e *grower) cohort(g *gang, to int32, now time.Time) ([]plan.Assignment, rq
 	if len(missing) == 0 {
 		return nil, ""
 	}
-	excluded := e.agenda.unintended(e.nodes.rejectedAll(g, pods[0].pod), now)
+	excluded := e.agenda.unintended(e.nodes.rejectedAll(g, g.model()), now)
 	claim := g.claim(nil)
 	claim.Owed, claim.Leaves = e.agenda.debts.keeps(g, true, now), 0
 	assignments, refusal := plan.Gang(e.fleet, e.accounts, d, claim, e.nodes.byKind(g, missing, false), excluded, now)
@@ -137,14 +136,34 @@ func (e *grower) takenBack(now time.Time) map[string]bool {
 // improvements counts what may let a gang grow that could not before.
 func (e *grower) improvements() int64 { return e.waiting.epoch + e.agenda.vacated }
 
-// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand, and no
-// spare that it had at a wider one.
+// steady reports whether a gang has exactly the active pods of its width, all of them bound to nodes that stand, or
+// done, or not to come any more, and no spare that it had at a wider one.
 func (e *grower) steady(g *gang) bool {
-	return g.active.present == g.active.size && g.active.whole() && g.spares.present == g.spares.within &&
-		len(g.vacant) == 0 &&
-		!slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
-			return m == nil || m.stage != bound || m.doomed() || !e.nodes.stands(m.node)
-		})
+	return g.active.present == g.active.within && (g.active.whole() || g.late() && !g.replaces()) &&
+		g.spares.present == g.spares.within && len(g.vacant) == 0 &&
+		e.settled(g)
+}
+
+// settled reports whether nothing is awaited for any rank.
+func (e *grower) settled(g *gang) bool {
+	for index := range g.active.size {
+		if !e.settledAt(g, index) {
+			return false
+		}
+	}
+	return true
+}
+
+// settledAt reports whether nothing is awaited for a rank: its pod runs, is done, or is not to come any more.
+func (e *grower) settledAt(g *gang, index int) bool {
+	switch m := g.rankAt(index); {
+	case m == nil || m.standIn:
+		return g.late() && (g.completed(index) || g.forgone(index))
+	case m.stage == finished:
+		return g.late() && (m.succeeded() || m.stays())
+	default:
+		return m.stage == bound && !m.doomed() && e.nodes.stands(m.node)
+	}
 }
 
 // regard notes what has become of a gang's growth since it grew to a width. A cohort passes the barrier by itself; one

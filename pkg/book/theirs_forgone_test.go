@@ -206,7 +206,7 @@ func TestLatePodsAreAddedOneByOne(t *testing.T) {
 		if on := w.boundSlots("run00"); len(on) != 2 {
 			t.Fatalf("its pods are on %v, and there is money for two: %s", on, w.Runs["run00"].Status.Message)
 		}
-		want := "runs with 2 of 3 pods: nothing was kept for the others, since they were created too late, and those that " +
+		want := "runs with 2 of 3 pods: nothing was kept for the others, and those that " +
 			"there are wait: "
 		if message := w.Runs["run00"].Status.Message; !strings.HasPrefix(message, want) {
 			t.Errorf("it says: %s", message)

@@ -162,6 +162,9 @@ func TestThePlaceOfAPodThatHasFailedIsKeptForAWhile(t *testing.T) {
 		if held := w.heldGPUs(); held != 24 {
 			t.Errorf("%d GPUs are held, want those of the pods that run", held)
 		}
+		if is := w.reasonOf("run00"); is != "PodsNotMade" {
+			t.Errorf("it says %s: %s", is, w.Runs["run00"].Status.Message)
+		}
 		w.running("run00", "although its controller makes no more pods")
 		delete(w.controllers.less, slot{w.Runs["run00"].UID, 1})
 		w.rounds(3)

@@ -62,6 +62,8 @@ type Observed struct {
 	Types []string
 	// anew says that what has completed is none of the group.
 	anew bool
+	// runs says that the group runs, so that indexes which have failed for good are none of it any more.
+	runs bool
 }
 
 // Derived is the Run that stands for a group.

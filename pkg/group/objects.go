@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -37,6 +38,9 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 		if left := job.Spec.Completions; o.anew && left != nil {
 			*left = max(0, *left-job.Status.Succeeded)
 		}
+		if all, failed := job.Spec.Completions, job.Status.FailedIndexes; o.runs && all != nil && failed != nil {
+			*all = max(0, *all-indexesIn(*failed))
+		}
 		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, o.GPUs)
 	},
 	{"jobset.x-k8s.io", "JobSet"}: ofJobs,
@@ -47,6 +51,22 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 	{apiKubeflow, "JAXJob"}:       inTemplates,
 	{apiKubeflow, "XGBoostJob"}:   inTemplates,
 	{apiKubeflow, "PaddleJob"}:    inTemplates,
+}
+
+// indexesIn counts the indexes of a Job that its status lists, as in 1,3-5.
+func indexesIn(list string) (n int32) {
+	for part := range strings.SplitSeq(list, ",") {
+		from, to, isRange := strings.Cut(part, "-")
+		first, err := strconv.ParseInt(from, 10, 32)
+		last := first
+		if isRange && err == nil {
+			last, err = strconv.ParseInt(to, 10, 32)
+		}
+		if err == nil && last >= first {
+			n += int32(last - first + 1)
+		}
+	}
+	return n
 }
 
 // replicated is a Job of which there are several copies.

@@ -48,6 +48,7 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 	case !(Counts(o.Key) && o.Object != nil) && !grows(o, run.Status.Phase):
 	case run.Status.Phase == rqv1.RunRunning:
 		live := o.live() // others get the ranks of those that have ended
+		live.runs = true
 		s, has := ShapeOf(live), 0
 		for _, m := range membersOf(live) {
 			has += min(m.gpus, 1)

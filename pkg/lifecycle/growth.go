@@ -38,7 +38,18 @@ func stunted(f *facts, r *roster) bool {
 		slices.ContainsFunc(r.cohort(), func(pod *corev1.Pod) bool {
 			return pod != nil && pod.Status.Phase == corev1.PodFailed
 		}) ||
-		slices.ContainsFunc(r.core(), f.wanting)
+		f.lost(r.core())
+}
+
+// lost reports whether a rank is wanting. One is not that is done, or for which nothing is kept, and has no pod that is
+// to be placed.
+func (f *facts) lost(ranks []*corev1.Pod) bool {
+	for index, pod := range ranks {
+		if f.wanting(pod) && (active(pod) || !f.Completed[index] && !f.gaveUp(index)) {
+			return true
+		}
+	}
+	return false
 }
 
 // wanting reports whether an active pod is gone or going, or its node is.

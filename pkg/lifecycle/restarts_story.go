@@ -19,7 +19,7 @@ func storyOfRestarting(s *situation) string {
 	dead := 0
 	for index, pod := range s.roster.core() {
 		_, again := s.swaps.relief[index]
-		if pod == nil && again || s.facts.fell(pod) {
+		if (pod == nil && again || s.facts.fell(pod)) && !s.facts.gaveUp(index) {
 			dead++
 		}
 	}
@@ -32,7 +32,11 @@ func storyOfRestarting(s *situation) string {
 
 // which says how many restarts there have been of how many.
 func which(s *situation) string {
-	return fmt.Sprintf("restart %d of %d", s.restarts.verdict.Restarts.Counted, s.restarts.rules.Limit)
+	r := &s.restarts
+	if r.rules.Theirs { // who makes the pods says how often
+		return fmt.Sprintf("restart %d", r.verdict.Restarts.Counted)
+	}
+	return fmt.Sprintf("restart %d of %d", r.verdict.Restarts.Counted, r.rules.Limit)
 }
 
 // firstOf returns the first death of an incident, as the status is to tell it; nil when it does not.

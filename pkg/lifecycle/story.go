@@ -203,7 +203,7 @@ func storyOfRunning(s *situation) (reason, message string) {
 	shrinks, grows := recorded > granted, recorded > 0 && recorded < granted
 	said := reasonStarted(s.facts.Run)
 	ranks := s.roster.core()
-	without, swapping := missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
+	without, swapping := s.facts.missing(ranks), slices.ContainsFunc(ranks, s.facts.swapping)
 	has := len(ranks) - without
 	forgone, late := s.forgone()
 	wants := len(ranks) - min(forgone, unwanted(&s.facts.Run.Spec))
@@ -214,8 +214,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
 	case missing > 0 && without == forgone && late > 0 && s.facts.Refusal != nil && s.facts.Refusal.Belated:
-		return "PodsWait", fmt.Sprintf("runs with %d of %d pods: nothing was kept for the others, since they were created "+
-			"too late, and those that there are wait: %s", has, wants, s.facts.Refusal.Message)
+		return "PodsWait", fmt.Sprintf("runs with %d of %d pods: nothing was kept for the others, and those that there are "+
+			"wait: %s", has, wants, s.facts.Refusal.Message)
 	case missing > 0 && without == forgone && late == 0:
 		return "PodsNotMade", fmt.Sprintf("runs with %d of %d pods: the others have not been created, and no places are "+
 			"kept for them", has, wants)
@@ -252,15 +252,23 @@ func growsNoFurther(s *situation) string {
 	return ""
 }
 
-// missing returns the number of ranks without a bound pod.
-func missing(ranks []*corev1.Pod) int {
+// missing returns the number of ranks without a bound pod that are not done.
+func (f *facts) missing(ranks []*corev1.Pod) int {
 	n := 0
-	for _, pod := range ranks {
-		if !bound(pod) {
+	for index, pod := range ranks {
+		if f.lacks(index, pod) {
 			n++
 		}
 	}
 	return n
+}
+
+// lacks reports whether a rank has no bound pod, and is not done, or its pod has failed and no other is to come.
+func (f *facts) lacks(index int, pod *corev1.Pod) bool {
+	if f.failed(pod) && f.gaveUp(index) {
+		return true
+	}
+	return !bound(pod) && (pod != nil || !f.Completed[index])
 }
 
 // recent is how long before the last of them replacements count as one event.

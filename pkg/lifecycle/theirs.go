@@ -199,7 +199,7 @@ func (s *situation) saysUnmade() bool { return s.unmade() > 0 && s.toldUnmade().
 // long as it is, and how many of these have pods that came later.
 func (s *situation) forgone() (ranks, late int) {
 	for index, pod := range s.roster.core() {
-		if s.facts.gaveUp(index) && !bound(pod) {
+		if s.facts.gaveUp(index) && s.facts.lacks(index, pod) {
 			ranks++
 			if active(pod) {
 				late++
