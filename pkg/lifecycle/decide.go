@@ -16,7 +16,7 @@ func Decide(o Observed) Decision {
 	if !f.stays() { // Leases close as the pods go
 		d := Decision{Status: farewell(f), After: f.untilEnded()}
 		d.Close, d.Outlived = closings(f, f.reasonWithoutRun)
-		d.Delete, d.Release = leaveTheirs(removalsOf(f, nil), true)
+		d.Delete, d.Release = f.leaveTheirs(removalsOf(f, nil), true)
 		return d
 	}
 	s := situationOf(f)
@@ -24,7 +24,7 @@ func Decide(o Observed) Decision {
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run) ||
 			!heldInVainSince(s).IsZero()}
 	d.Close, d.Outlived = closings(f, s.reasonGone)
-	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
+	d.Delete, d.Release = f.leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	d.tellsOfGone = d.Status != nil && !f.full() && len(s.untoldOfGone()) > 0
 	_, suspended := f.Run.SuspendedSince()
