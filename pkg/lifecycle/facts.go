@@ -18,6 +18,8 @@ type facts struct {
 	leaseOf map[types.UID]*rqv1.Lease
 	// told are the shards that gave way last, by the status of the Run; nil when it does not say.
 	told *toldShards
+	// stored is the status of the Run as it is stored.
+	stored *rqv1.RunStatus
 	// tooLarge says that the Run leaves too little room for its status.
 	tooLarge bool
 }
@@ -31,6 +33,7 @@ func factsOf(o Observed) *facts {
 		f.leaseOf[lease.PodUID()] = lease
 	}
 	if o.Run != nil {
+		f.stored, f.Run = &o.Run.Status, withoutUnended(o.Run)
 		f.told = whoGaveWay(o.Run)
 		if n := bytesOf(o.Run); n > maxRunBytes {
 			f.tooLarge = true

@@ -158,6 +158,9 @@ func (f *facts) leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, r
 		}
 		left = append(left, d)
 	}
+	if len(left) == 0 {
+		f.Unended = "" // whoever was to go is gone
+	}
 	return left, released
 }
 

@@ -194,7 +194,10 @@ func TestAPodWhoseBindingIsRefused(t *testing.T) {
 		for _, pod := range o.Pods {
 			pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
 		}
+		o.Pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonSchedulerError, Message: `pods "run-1" is forbidden: by the site`}}
 	}
+	const says = `not every pod could be bound within 1m0s: pods "run-1" is forbidden: by the site; the Run starts again`
 	for name, c := range map[string]struct {
 		edit func(*Observed)
 		want []string
@@ -211,6 +214,12 @@ func TestAPodWhoseBindingIsRefused(t *testing.T) {
 			if d.Tell == "" {
 				t.Errorf("%s: %s is not told why it goes", name, d.Pod.Name)
 			}
+			if name == "past its deadline" && d.Tell != says {
+				t.Errorf("%s is told: %s", d.Pod.Name, d.Tell)
+			}
+		}
+		if s := d.Status; name == "past its deadline" && (s == nil || s.Message != says) {
+			t.Errorf("its Run says %+v", s)
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
 			t.Errorf("%s: pods that go (-want +got):\n%s", name, diff)
