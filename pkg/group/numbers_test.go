@@ -68,18 +68,18 @@ func TestASizeThatIsNone(t *testing.T) {
 		size []string // of each of two pods; "-" where it says none
 		want string   // what is wrong, or the GPUs that the Run asks for
 	}{
-		"none":           {ours, rqv1.AnnotationGroupSize, []string{"0"}, `group-size of Pod/p0 is "0", which is not a number`},
+		"none":           {ours, rqv1.AnnotationGroupSize, []string{"0"}, `size of Pod/p0 is "0", which is not a number`},
 		"a word":         {ours, rqv1.AnnotationGroupSize, []string{"abc"}, `is "abc", which is not a number of pods`},
-		"less than none": {ours, rqv1.AnnotationGroupSize, []string{"-2"}, `is "-2", which is not a number of pods from 1 to`},
+		"less than none": {ours, rqv1.AnnotationGroupSize, []string{"-2"}, `is "-2", which is not a number of pods`},
 		"a fraction":     {ours, rqv1.AnnotationGroupSize, []string{"2.0"}, `is "2.0", which is not a number of pods`},
-		"too many":       {ours, rqv1.AnnotationGroupSize, []string{"2147483647"}, "a number of pods from 1 to 1000000"},
-		"overflows":      {ours, rqv1.AnnotationGroupSize, []string{"99999999999999999999"}, "a number of pods from 1 to 1000000"},
+		"too many":       {ours, rqv1.AnnotationGroupSize, []string{"2147483647"}, "pods from 1 to 1000000"},
+		"overflows":      {ours, rqv1.AnnotationGroupSize, []string{"99999999999999999999"}, "pods from 1 to 1000000"},
 		"empty":          {ours, rqv1.AnnotationGroupSize, []string{""}, `is "", which is not a number of pods`},
-		"missing":        {ours, rqv1.AnnotationGroupSize, []string{"-"}, "nothing says how many pods Group/g has: add annotation"},
-		"of the second":  {ours, rqv1.AnnotationGroupSize, []string{"2", "two"}, `of Pod/p1 is "two", which is not a number`},
+		"missing":        {ours, rqv1.AnnotationGroupSize, []string{"-"}, "nothing says how many pods Group/g has: add"},
+		"of the second":  {ours, rqv1.AnnotationGroupSize, []string{"2", "two"}, `of Pod/p1 is "two", which is not`},
 		"of one alone":   {ours, rqv1.AnnotationGroupSize, []string{"2", "-"}, "16"},
 		"with blanks":    {ours, rqv1.AnnotationGroupSize, []string{" 2", "2"}, "16"},
-		"Kueue's":        {kueues, kueueSize, []string{"three"}, kueueSize + ` of Pod/p0 is "three", which is not a number`},
+		"Kueue's":        {kueues, kueueSize, []string{"three"}, `of Pod/p0 is "three", which is not a number`},
 		"Kueue's, none":  {kueues, kueueSize, []string{"-", "-"}, "add annotation " + kueueSize},
 	} {
 		var pods []*corev1.Pod

@@ -46,7 +46,9 @@ func sizeKey(k Key) (key string, must bool) {
 // no number of pods must not start as if it were all of the group.
 func sizeProblem(k Key, members []member) string {
 	key, must := sizeKey(k)
-	byName := slices.SortedFunc(slices.Values(members), func(a, b member) int { return cmp.Compare(a.pod.Name, b.pod.Name) })
+	byName := slices.SortedFunc(slices.Values(members), func(a, b member) int {
+		return cmp.Compare(a.pod.Name, b.pod.Name)
+	})
 	for _, m := range byName {
 		if m.Size == badSize {
 			return fmt.Sprintf("annotation %s of Pod/%s is %s, which is not a number of pods from 1 to %d", key, m.pod.Name,

@@ -61,7 +61,7 @@ func TestPodsThatAreNotLetGo(t *testing.T) {
 		o.Run.Status.Phase, o.Unended = rqv1.RunPending, why
 	})
 	d := Decide(refused)
-	want := whileSuspended + "; the API server refuses to delete pods of it, which hold their GPUs until they are gone: " + why
+	want := whileSuspended + unended + why
 	if d.Status == nil || d.Status.Message != want || len(d.Delete) != 4 {
 		t.Fatalf("it says %+v, and %d pods go; want %s", d.Status, len(d.Delete), want)
 	}

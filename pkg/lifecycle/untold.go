@@ -36,7 +36,8 @@ const (
 
 // wordsFor returns what those pods of others are told that never get as far as a cycle of kube-scheduler, which would
 // tell them: nobody can pay for their Run, or it fits no node that there is, or the API server does not let all of them
-// get their ranks. Of one that runs these are those that came too late. Who was told so and waits for room by now is told that. After is when to look again, 0 for never.
+// get their ranks. Of one that runs these are those that came too late. Who was told so and waits for room by now is
+// told that. After is when to look again, 0 for never.
 func wordsFor(s *situation) (words []Word, after time.Duration) {
 	f := s.facts
 	r := f.Refusal
