@@ -25,7 +25,7 @@ func newAPI(o *Options, gone *endedPods, unseen *unseen, guards *guards, tell st
 	doubts func() bool) api {
 	return api{
 		evidence:          evidence{client: o.Client, kube: o.Kube, gone: gone},
-		podWriter:         podWriter{kube: o.Kube, clock: o.Clock, untold: new(untold), unseen: unseen},
+		podWriter:         podWriter{kube: o.Kube, clock: o.Clock, untold: new(untold), unseen: unseen, events: o.events},
 		guards:            guards,
 		leaseWriter:       leaseWriter{book: o.Book, client: o.Client, lost: lost, unseen: unseen},
 		runDeleter:        runDeleter{client: o.Client, doubts: doubts, refused: &sync.Once{}},

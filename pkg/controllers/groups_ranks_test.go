@@ -17,7 +17,7 @@ func TestNoPodIsOfferedWhileOneIsNotSeenWithItsRank(t *testing.T) {
 	g.named("o")
 	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
 	for _, pod := range pods {
-		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
 		g.groups.note(pod)
 	}
 	g.want("it is new", pods[0], "create")
@@ -46,7 +46,7 @@ func TestAPodTooManyIsTold(t *testing.T) {
 	g.named("o")
 	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
 	for _, pod := range pods {
-		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
 	}
 	g.groups.note(pods[0])
 	g.want("it is new", pods[0], "create")
@@ -133,13 +133,13 @@ func TestAPodThatLeavesItsGroupAsItIsGivenARank(t *testing.T) {
 	g.named("o")
 	pods := []*corev1.Pod{foreign("a", "8"), foreign("b", "8")}
 	for _, pod := range pods {
-		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
 		g.groups.note(pod)
 	}
 	g.want("it is new", pods[0], "create")
 	g.want("nothing has changed", pods[0])
 	run, left := g.run(), pods[0].DeepCopy()
-	left.Annotations = map[string]string{rqv1.AnnotationGroup: "other"}
+	left.Annotations = map[string]string{rqv1.AnnotationGroup: "other", rqv1.AnnotationGroupSize: "1"}
 	left.Labels = map[string]string{rqv1.LabelRun: run.Name, rqv1.LabelRunUID: string(run.UID),
 		rqv1.LabelSource: string(rqv1.SourcePods)}
 	g.groups.note(left)

@@ -201,7 +201,7 @@ func TestPodsThatComeBeforeAGroupStarts(t *testing.T) {
 	var pods []*corev1.Pod
 	for i := range 3 {
 		pod := foreign(fmt.Sprint("p", i), "8")
-		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+		pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
 		pods = append(pods, pod)
 	}
 	g.groups.note(pods[0])

@@ -140,7 +140,7 @@ func (g *groups) mayCome(waiting []*corev1.Pod) (left time.Duration) {
 		switch size := group.Of(pod).Size; {
 		case size > len(waiting):
 			rest = groupRest
-		case size == 0:
+		case size <= 0:
 			rest = groupNext
 		}
 		left = max(left, pod.CreationTimestamp.Add(rest).Sub(g.clock.Now()))

@@ -33,7 +33,7 @@ func (g *grouped) payersAre(may map[string]bool) {
 func inGroup(name, account string) *corev1.Pod {
 	pod := foreign(name, "8")
 	pod.Spec.ServiceAccountName = account
-	pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g"}
+	pod.Annotations = map[string]string{rqv1.AnnotationGroup: "g", rqv1.AnnotationGroupSize: "1"}
 	return pod
 }
 

@@ -16,6 +16,7 @@ import (
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/lifecycle"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // resize has the Run of a group that has started ask for as many pods as the group has by now (R23, R42): those of
@@ -64,14 +65,23 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 	return err == nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
+// untaken reports whether a Run says that the API server does not let the pods of its group get their ranks.
+func untaken(run *rqv1.Run) bool {
+	r := run.Status.Refusal
+	return run.Status.Phase == rqv1.RunPending && r != nil && r.Reason == string(plan.NotCreated)
+}
+
 // tellRest tells those pods that wait beside all that a running Run has places for, and the first of a Run that cannot
 // have any. Where that may pass soon, they are told once it has had the time. It returns when to look again; 0 for not
 // at all. The others are left waiting.
 func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Duration) {
 	first := g.firstTold(v.waiting)
 	why, reason, told := "", lifecycle.ReasonNotServed, false
+	all := run.Status.Phase != rqv1.RunPending || untaken(run)
 	switch {
 	case first < 0:
+	case untaken(run):
+		why, reason, told = run.Status.Message, lifecycle.WaitsFor(run), true
 	case run.Status.Phase == rqv1.RunRunning:
 		full := group.Full(run, v.members)
 		why, reason, told = full, lifecycle.ReasonNotItsTurn, full != "" && !resized
@@ -93,7 +103,7 @@ func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Dura
 	}
 	var left []*corev1.Pod
 	for i, pod := range v.waiting {
-		if !g.asksForGPUs(pod) || run.Status.Phase == rqv1.RunPending && i != first {
+		if !g.asksForGPUs(pod) || !all && i != first {
 			left = append(left, pod)
 			continue
 		}

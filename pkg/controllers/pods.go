@@ -1,6 +1,7 @@
 package controllers
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -29,6 +31,7 @@ type podWriter struct {
 	clock  clock.PassiveClock
 	untold *untold
 	unseen *unseen
+	events events.EventRecorder
 }
 
 // CreateService makes a Run's Service, unless it is there.
@@ -66,11 +69,29 @@ func (p podWriter) CreatePods(ctx context.Context, wanted []*corev1.Pod) error {
 // DeletePods deletes pods with notice, unless they are gone or others have their names. A notice that is refused, or
 // fails for long, keeps no pod from going: whoever may edit a pod could see to it that it does.
 func (p podWriter) DeletePods(ctx context.Context, deletions []lifecycle.Deletion) error {
-	logDeletions(ctx, deletions)
-	return inParallel(len(deletions), func(i int) error {
+	errs := make([]error, len(deletions))
+	err := inParallel(len(deletions), func(i int) error {
 		d := &deletions[i]
-		return p.unseen.once(ends(d), func() error { return p.deletePod(ctx, d) })
+		errs[i] = p.unseen.once(ends(d), func() error { return p.deletePod(ctx, d) })
+		return errs[i]
 	})
+	logDeletions(ctx, deletions, errs)
+	p.tellUnended(deletions, errs)
+	return err
+}
+
+// tellUnended tells by an event of the first pod that is to end and that the API server refuses to delete: its Run may
+// be gone, which would tell it.
+func (p podWriter) tellUnended(deletions []lifecycle.Deletion, errs []error) {
+	first := slices.IndexFunc(errs, reconcile.Refused)
+	if first < 0 || p.events == nil {
+		return
+	}
+	d := &deletions[first]
+	about := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: d.Pod.Namespace, Name: d.Pod.Name, UID: d.Pod.UID}}
+	about.APIVersion, about.Kind = "v1", "Pod"
+	p.events.Eventf(about, nil, corev1.EventTypeWarning, "DeletionRefused", "Reconcile",
+		"the scheduler is to delete the pod, since %s, and the API server refuses that: %s", d.Why, errs[first].Error())
 }
 
 // deletePod deletes one of them.
@@ -108,16 +129,27 @@ func (p podWriter) deletePod(ctx context.Context, d *lifecycle.Deletion) error {
 	return err
 }
 
-// logDeletions says which pods go and why, in a line for each reason.
-func logDeletions(ctx context.Context, deletions []lifecycle.Deletion) {
-	pods := map[string][]klog.ObjectRef{}
+// logDeletions says which pods go and why, in a line for each reason, and which do not.
+func logDeletions(ctx context.Context, deletions []lifecycle.Deletion, errs []error) {
+	gone, stay := map[string][]klog.ObjectRef{}, map[string][]klog.ObjectRef{}
+	why := map[string]error{}
 	for i := range deletions {
 		d := &deletions[i]
-		pods[d.Why] = append(pods[d.Why], klog.KObj(d.Pod))
+		if errs[i] == nil {
+			gone[d.Why] = append(gone[d.Why], klog.KObj(d.Pod))
+			continue
+		}
+		stay[d.Why] = append(stay[d.Why], klog.KObj(d.Pod))
+		why[d.Why] = cmp.Or(why[d.Why], errs[i])
 	}
-	for _, why := range slices.Sorted(maps.Keys(pods)) {
-		all := pods[why]
-		klog.FromContext(ctx).Info("Pods are deleted", "why", why, "number", len(all), "pods", all[:min(4, len(all))])
+	for _, because := range slices.Sorted(maps.Keys(gone)) {
+		all := gone[because]
+		klog.FromContext(ctx).Info("Pods are deleted", "why", because, "number", len(all), "pods", all[:min(4, len(all))])
+	}
+	for _, because := range slices.Sorted(maps.Keys(stay)) {
+		all := stay[because]
+		klog.FromContext(ctx).Error(why[because], "Pods could not be deleted", "why", because, "number", len(all), "pods",
+			all[:min(4, len(all))])
 	}
 }
 

@@ -113,6 +113,9 @@ func problemOf(o *Observed, shape *Shape, members []member, perPod int) string {
 		return fmt.Sprintf("the name of %s has %d letters, and may have %d at most: shorten it in annotation %s of its pods",
 			o.Key, len(o.Key.Name), longestObjectName, rqv1.AnnotationGroup)
 	}
+	if why := sizeProblem(o.Key, members); why != "" {
+		return why
+	}
 	if shape.mixed != "" {
 		return fmt.Sprintf("%s %s: %s", o.Key, shape.mixed, asManyEach)
 	}

@@ -117,7 +117,7 @@ func TestOf(t *testing.T) {
 		"ours": {podOf("p", 8, rqv1.AnnotationGroup+"!", "gang", rqv1.AnnotationGroupSize+"!", "3"),
 			Member{Key: Key{"ns", "", "Group", "gang"}, Size: 3, Index: -1}},
 		"a size that is none": {podOf("p", 8, rqv1.AnnotationGroup+"!", "gang", rqv1.AnnotationGroupSize+"!", "-3"),
-			Member{Key: Key{"ns", "", "Group", "gang"}, Index: -1}},
+			Member{Key: Key{"ns", "", "Group", "gang"}, Size: badSize, Index: -1}},
 		"itself": {podOf("p", 8), Member{Key: Key{"ns", "", "Pod", "p"}, Size: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

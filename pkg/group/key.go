@@ -42,7 +42,8 @@ const longestObjectName = 253
 // Member is what a pod says of the group that it is in.
 type Member struct {
 	Key
-	// Size is how many pods the group has, and 0 where the pod does not say.
+	// Size is how many pods the group has, 0 where the pod does not say, and badSize where it says what is no number of
+	// pods.
 	Size int
 	// Index is the pod's place in its part of the group, and -1 where it has none. Part names that part, such as the Job
 	// of a name and a number in a JobSet; it is empty where there are no parts.
@@ -112,7 +113,7 @@ var kinds = []written{
 	kubeflow("XGBoostJob", labelReplicaType, "xgboostjob-controller"),
 	kubeflow("PaddleJob", labelReplicaType, "paddlejob-controller"),
 	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion},
-	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: "kueue.x-k8s.io/pod-group-total-count"},
+	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: kueueSize},
 }
 
 // labelCompletion is the index of a pod of an indexed Job, and labelReplicaType the part of a pod of a Kubeflow job.
@@ -146,7 +147,7 @@ func Of(pod *corev1.Pod) Member {
 	}
 	if name := pod.Annotations[rqv1.AnnotationGroup]; name != "" {
 		return Member{Key: Key{Namespace: pod.Namespace, Kind: kindGroup, Name: name},
-			Size: number(pod.Annotations[rqv1.AnnotationGroupSize]), Index: -1}
+			Size: sizeSaid(pod, rqv1.AnnotationGroupSize), Index: -1}
 	}
 	return Member{Key: Key{Namespace: pod.Namespace, Kind: kindPod, Name: pod.Name}, Size: 1, Index: 0}
 }
@@ -199,7 +200,7 @@ func (w *written) of(pod *corev1.Pod) (Member, bool) {
 	if w.with != "" {
 		m.Name += "-" + pod.Labels[w.with]
 	}
-	m.Size = number(pod.Annotations[w.size])
+	m.Size = sizeSaid(pod, w.size)
 	if text, ok := pod.Labels[w.index]; ok {
 		m.Index = indexIn(text)
 	}
@@ -218,9 +219,6 @@ func indexOf(pod *corev1.Pod) int {
 	}
 	return -1
 }
-
-// number returns a count, and 0 for what is none.
-func number(text string) int { return max(0, indexIn(text)) }
 
 // indexIn returns an index, and -1 for what is none.
 func indexIn(text string) int {

@@ -24,8 +24,11 @@ func TestWhatIsLongIsToldInFewWords(t *testing.T) {
 		"a number":     {[]string{rqv1.AnnotationSpares + "!", long}, nil, "which is not a number"},
 		"a group":      {[]string{rqv1.AnnotationGroup + "!", long}, nil, "253 at most"},
 		"another type": {[]string{rqv1.AnnotationGPUType + "!", long}, nil, "and the fleet has"},
+		"a size": {[]string{rqv1.AnnotationGroup + "!", "g", rqv1.AnnotationGroupSize + "!", long}, nil,
+			"not a number of pods"},
 		"two owners": {[]string{rqv1.AnnotationOwner + "!", long, rqv1.AnnotationGroup + "!", "g"},
-			[]string{rqv1.AnnotationOwner + "!", "org:other", rqv1.AnnotationGroup + "!", "g"}, "must say the same"},
+			[]string{rqv1.AnnotationOwner + "!", "org:other", rqv1.AnnotationGroup + "!", "g",
+				rqv1.AnnotationGroupSize + "!", "2"}, "must say the same"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			words := append([]string{rqv1.AnnotationOwner + "!", "org:team"}, c.words...)

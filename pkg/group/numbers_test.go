@@ -56,3 +56,47 @@ func TestNoNumberOverflows(t *testing.T) {
 		})
 	}
 }
+
+// TestASizeThatIsNone: a group whose pods say no number of pods, or nothing, waits and is told so. No pod of it starts
+// as if it were all of the group.
+func TestASizeThatIsNone(t *testing.T) {
+	ours := []string{rqv1.AnnotationGroup + "!", "g"}
+	kueues := []string{"kueue.x-k8s.io/pod-group-name", "g"}
+	for name, c := range map[string]struct {
+		by   []string
+		key  string
+		size []string // of each of two pods; "-" where it says none
+		want string   // what is wrong, or the GPUs that the Run asks for
+	}{
+		"none":           {ours, rqv1.AnnotationGroupSize, []string{"0"}, `size of Pod/p0 is "0", which is not a number`},
+		"a word":         {ours, rqv1.AnnotationGroupSize, []string{"abc"}, `is "abc", which is not a number of pods`},
+		"less than none": {ours, rqv1.AnnotationGroupSize, []string{"-2"}, `is "-2", which is not a number of pods`},
+		"a fraction":     {ours, rqv1.AnnotationGroupSize, []string{"2.0"}, `is "2.0", which is not a number of pods`},
+		"too many":       {ours, rqv1.AnnotationGroupSize, []string{"2147483647"}, "pods from 1 to 1000000"},
+		"overflows":      {ours, rqv1.AnnotationGroupSize, []string{"99999999999999999999"}, "pods from 1 to 1000000"},
+		"empty":          {ours, rqv1.AnnotationGroupSize, []string{""}, `is "", which is not a number of pods`},
+		"missing":        {ours, rqv1.AnnotationGroupSize, []string{"-"}, "nothing says how many pods Group/g has: add"},
+		"of the second":  {ours, rqv1.AnnotationGroupSize, []string{"2", "two"}, `of Pod/p1 is "two", which is not`},
+		"of one alone":   {ours, rqv1.AnnotationGroupSize, []string{"2", "-"}, "16"},
+		"with blanks":    {ours, rqv1.AnnotationGroupSize, []string{" 2", "2"}, "16"},
+		"Kueue's":        {kueues, kueueSize, []string{"three"}, `of Pod/p0 is "three", which is not a number`},
+		"Kueue's, none":  {kueues, kueueSize, []string{"-", "-"}, "add annotation " + kueueSize},
+	} {
+		var pods []*corev1.Pod
+		for i, size := range c.size {
+			pod := podOf(fmt.Sprint("p", i), 8, append([]string{rqv1.AnnotationOwner + "!", "org:team"}, c.by...)...)
+			if size != "-" {
+				pod.Annotations[c.key] = size
+			}
+			pods = append(pods, pod)
+		}
+		d := Derive(&Observed{Rules: testRules, Key: Of(pods[0]).Key, Pods: pods, Types: []string{"H100"}})
+		got := d.Problem
+		if d.Spec != nil {
+			got = fmt.Sprint(d.Spec.Resources.TotalGPUs)
+		}
+		if !strings.Contains(got, c.want) || got == "" {
+			t.Errorf("%s: it gets %q, waits %q, want %q", name, got, d.Waits, c.want)
+		}
+	}
+}

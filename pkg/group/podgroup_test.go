@@ -118,7 +118,7 @@ func TestDropped(t *testing.T) {
 	if len(pod.ManagedFields) != 1 {
 		t.Errorf("%v are kept", pod.ManagedFields)
 	}
-	pod.Annotations[rqv1.AnnotationGroup] = "mine"
+	pod.Annotations[rqv1.AnnotationGroup], pod.Annotations[rqv1.AnnotationGroupSize] = "mine", "1"
 	if d := derive(); d.Spec == nil {
 		t.Errorf("one that is in a group all the same gets %+v", d)
 	}

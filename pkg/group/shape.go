@@ -197,7 +197,7 @@ func membersOf(o *Observed) []member {
 	return out
 }
 
-// sizeOf returns how many pods a group has by what its pods say: the most, should they differ.
+// sizeOf returns how many pods a group has by what its pods say: the most, should they differ; 0 where none says it.
 func sizeOf(members []member) (size int) {
 	for _, m := range members {
 		size = max(size, m.Size)

@@ -14,17 +14,17 @@ import (
 func Decide(o Observed) Decision {
 	f := factsOf(o)
 	if !f.stays() { // Leases close as the pods go
-		d := Decision{Status: farewell(f), After: f.untilEnded()}
+		deleted, released := f.leaveTheirs(removalsOf(f, nil), true)
+		d := Decision{Delete: deleted, Release: released, Status: farewell(f), After: f.untilEnded()}
 		d.Close, d.Outlived = closings(f, f.reasonWithoutRun)
-		d.Delete, d.Release = leaveTheirs(removalsOf(f, nil), true)
 		return d
 	}
 	s := situationOf(f)
-	d := Decision{Status: statusOf(s),
+	deleted, released := f.leaveTheirs(removalsOf(f, deletionsOf(s)), false)
+	d := Decision{Delete: deleted, Release: released, Status: statusOf(s),
 		requeues: s.requeued() && s.cuts.final == nil || s.suspends() && saysRunning(f.Run) ||
 			!heldInVainSince(s).IsZero()}
 	d.Close, d.Outlived = closings(f, s.reasonGone)
-	d.Delete, d.Release = leaveTheirs(removalsOf(f, deletionsOf(s)), false)
 	d.tellsShards = tellsOfShards(f.Run, d.Status)
 	d.tellsOfGone = d.Status != nil && !f.full() && len(s.untoldOfGone()) > 0
 	_, suspended := f.Run.SuspendedSince()

@@ -21,6 +21,8 @@ type facts struct {
 	leaseOf map[types.UID]*rqv1.Lease
 	// told are the shards that gave way last, by the status of the Run; nil when it does not say.
 	told *toldShards
+	// stored is the status of the Run as it is stored.
+	stored *rqv1.RunStatus
 	// tooLarge says that the Run leaves too little room for its status.
 	tooLarge bool
 }
@@ -39,6 +41,7 @@ func factsOf(o Observed) *facts {
 		f.leaseOf[lease.PodUID()] = lease
 	}
 	if o.Run != nil {
+		f.stored, f.Run = &o.Run.Status, withoutUnended(o.Run)
 		f.Problem = cmp.Or(f.Problem, f.nameKept())
 		f.told = whoGaveWay(o.Run)
 		if n := bytesOf(o.Run); n > maxRunBytes {

@@ -19,6 +19,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 	}
 	next := f.Run.Status.DeepCopy()
 	next.Message = "being deleted: its pods are ending"
+	next.Message = Shortened(f.withUnended(next.Message), longestMessage)
 	next.Refusal = nil
 	next.PendingReservation, next.EarliestStart, next.Queue, next.Forecast = "", nil, nil, nil
 	next.AtRisk, next.AtRiskTotal = nil, 0
@@ -31,7 +32,7 @@ func farewell(f *facts) *rqv1.RunStatus {
 			next.Width.Allocated, next.Width.Pending = 0, ""
 		}
 	}
-	if equality.Semantic.DeepEqual(&f.Run.Status, next) {
+	if equality.Semantic.DeepEqual(f.stored, next) {
 		return nil
 	}
 	return next

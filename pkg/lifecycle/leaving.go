@@ -21,12 +21,24 @@ func deletionsOf(s *situation) []Deletion {
 		out := because("the Run starts again", endedBy(s, r.all(), present)) // also what has ended: every rank runs again
 		if s.overdue() && !s.requeued() && !s.edited {
 			unlessWhole(s, out)
+			s.tellUnbound(out)
 		}
 		return out
 	case s.facts.Shape != nil:
 		return because("no rank is left that it could replace", endedBy(s, r.spares, present))
 	}
 	return leaving(s)
+}
+
+// tellUnbound has pods of others be told why they go that start again.
+func (s *situation) tellUnbound(gang []Deletion) {
+	if !s.facts.theirs() || s.unmade() > 0 {
+		return
+	}
+	why := storyOfUnbound(s)
+	for i := range gang {
+		gang[i].Tell = why
+	}
 }
 
 // because says of some deletions why they are.

@@ -15,6 +15,8 @@ type Observed struct {
 	book.Look
 	// Problem is what the API server last held against the Run's pods; empty when it took them.
 	Problem string
+	// Unended is why the API server does not let the first of the pods go that were to; empty when it does.
+	Unended string
 	// Unsaid is until when the Run gets no pods, since its status could not say that it runs; zero when it could.
 	Unsaid time.Time
 	Now    time.Time

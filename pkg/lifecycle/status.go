@@ -23,6 +23,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	next := run.Status.DeepCopy()
 	next.ObservedGeneration, next.Phase, next.Attempt = run.Generation, s.phase, attemptOf(s)
 	reason, message := storyOf(s)
+	message = s.facts.withUnended(message)
 	next.Message = Shortened(message, longestMessage)
 	next.Width, next.Funding = boundsOf(&run.Spec), nil
 	c := conditions{run: run, now: s.facts.Now, next: next}
@@ -57,7 +58,7 @@ func statusOf(s *situation) *rqv1.RunStatus {
 	setForecast(next, s)
 	setReservation(next, s)
 	setAtRisk(c, s)
-	if equality.Semantic.DeepEqual(&run.Status, coalesced(s, next)) {
+	if equality.Semantic.DeepEqual(s.facts.stored, coalesced(s, next)) {
 		return nil
 	}
 	return next

@@ -49,3 +49,28 @@ func TestAResumedRunIsToldItsPlaceFirst(t *testing.T) {
 		}
 	}
 }
+
+// TestPodsThatAreNotLetGo: a Run whose pods are to go and that the API server does not delete says so, and why, for as
+// long as there are any. What else it says stays as it is.
+func TestPodsThatAreNotLetGo(t *testing.T) {
+	const why = `pods "run-0" is forbidden: protected`
+	refused := scene(func(o *Observed) {
+		o.pods("n0", "n1", "n2", "n3")
+		o.leases(time.Hour, everywhere())
+		o.Run.Spec.Suspend = true
+		o.Run.Status.Phase, o.Unended = rqv1.RunPending, why
+	})
+	d := Decide(refused)
+	want := whileSuspended + unended + why
+	if d.Status == nil || d.Status.Message != want || len(d.Delete) != 4 {
+		t.Fatalf("it says %+v, and %d pods go; want %s", d.Status, len(d.Delete), want)
+	}
+	refused.Run.Status = *d.Status
+	if d := Decide(refused); d.Status != nil {
+		t.Errorf("it is written again: %s", d.Status.Message)
+	}
+	refused.Pods, refused.Leases = nil, nil
+	if d := Decide(refused); d.Status == nil || d.Status.Message != whileSuspended {
+		t.Errorf("once they are gone it says %+v", d.Status)
+	}
+}

@@ -141,13 +141,14 @@ func assign(offers []book.Offer, ranks []int, forgone map[int]types.UID) map[int
 }
 
 // leaveTheirs takes those pods out of what is to be deleted that others have made and that hold nothing: one that waits
-// is theirs to delete, and one that has ended theirs to keep. Those whose Run is gone give their ranks up instead. All
-// others are told why they go, so that their controllers know that they are not to blame (R42).
-func leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, released []*corev1.Pod) {
+// is theirs to delete, and one that has ended theirs to keep. Those whose Run is gone give their ranks up instead. One
+// that has its Lease and was never bound goes as others do: its binding may yet come, and holds its GPUs until it is
+// gone. All that go are told why, so that their controllers know that they are not to blame (R42).
+func (f *facts) leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, released []*corev1.Pod) {
 	for _, d := range deletions {
 		switch {
 		case !rank.Theirs(d.Pod):
-		case !bound(d.Pod) || !unfinished(d.Pod):
+		case !bound(d.Pod) && f.leaseOf[d.Pod.UID] == nil || !unfinished(d.Pod):
 			if gone || d.If == RunGone {
 				released = append(released, d.Pod)
 			}
@@ -156,6 +157,9 @@ func leaveTheirs(deletions []Deletion, gone bool) (left []Deletion, released []*
 			d.Tell = cmp.Or(d.Tell, "the scheduler ends the pod: another pod has its place in the Run, or the place is lost")
 		}
 		left = append(left, d)
+	}
+	if len(left) == 0 {
+		f.Unended = "" // whoever was to go is gone
 	}
 	return left, released
 }

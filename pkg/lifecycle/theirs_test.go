@@ -227,3 +227,46 @@ func TestARunTellsWhichPodKeepsAName(t *testing.T) {
 		}
 	}
 }
+
+// TestAPodWhoseBindingIsRefused has its Lease and no node: when its group is taken back it goes with the others, since
+// its Lease would be open, and billed, without end. One that has no Lease stays, and waits.
+func TestAPodWhoseBindingIsRefused(t *testing.T) {
+	refused := func(o *Observed) {
+		o.pods("n0", "-", "-", "n3")
+		o.leases(2*time.Minute, map[int]string{0: "n0", 1: "n1", 3: "n3"})
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+		for _, pod := range o.Pods {
+			pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+		}
+		o.Pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonSchedulerError, Message: `pods "run-1" is forbidden: by the site`}}
+	}
+	const says = `not every pod could be bound within 1m0s: pods "run-1" is forbidden: by the site; the Run starts again`
+	for name, c := range map[string]struct {
+		edit func(*Observed)
+		want []string
+	}{
+		"past its deadline": {func(*Observed) {}, []string{"run-0", "run-1", "run-3"}},
+		"alone":             {func(o *Observed) { o.Pods = o.Pods[1:3]; o.Leases = o.Leases[1:2] }, []string{"run-1"}},
+		"of a Run that is gone": {func(o *Observed) { o.Run = nil },
+			[]string{"run-0", "run-1", "run-3"}},
+	} {
+		d := Decide(scene(func(o *Observed) { refused(o); c.edit(o) }))
+		var got []string
+		for _, d := range d.Delete {
+			got = append(got, d.Pod.Name)
+			if d.Tell == "" {
+				t.Errorf("%s: %s is not told why it goes", name, d.Pod.Name)
+			}
+			if name == "past its deadline" && d.Tell != says {
+				t.Errorf("%s is told: %s", d.Pod.Name, d.Tell)
+			}
+		}
+		if s := d.Status; name == "past its deadline" && (s == nil || s.Message != says) {
+			t.Errorf("its Run says %+v", s)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s: pods that go (-want +got):\n%s", name, diff)
+		}
+	}
+}

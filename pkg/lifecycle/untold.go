@@ -35,13 +35,16 @@ const (
 )
 
 // wordsFor returns what those pods of others are told that never get as far as a cycle of kube-scheduler, which would
-// tell them: nobody can pay for their Run, or it fits no node that there is. Of one that runs these are those that came
-// too late. Who was told so and waits for room by now is told that. After is when to look again, 0 for never.
+// tell them: nobody can pay for their Run, or it fits no node that there is, or the API server does not let all of them
+// get their ranks. Of one that runs these are those that came too late. Who was told so and waits for room by now is
+// told that. After is when to look again, 0 for never.
 func wordsFor(s *situation) (words []Word, after time.Duration) {
 	f := s.facts
 	r := f.Refusal
 	if f.Shape != nil {
 		r = f.Shape
+	} else if f.Problem != "" {
+		r = &plan.Refusal{Reason: plan.NotCreated, Message: f.Problem}
 	}
 	if !f.theirs() || !s.goesOn() || s.suspends() || r == nil || r.Message == "" ||
 		s.phase != rqv1.RunPending && !r.Belated {
@@ -53,7 +56,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
-		if f.Shape == nil && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
+		if f.Shape == nil && f.Problem == "" && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
 			continue
 		}
 		t.tell(pod, reason, r.Message, wordRest)

@@ -76,6 +76,8 @@ func TooLarge(err error) bool {
 type objection struct {
 	run     types.UID
 	problem string
+	// unended is why it does not let the first of those pods go that were to; empty when it does.
+	unended string
 	// delayed is since when the Run's pods cannot be made for what passes by itself; zero when they can.
 	delayed time.Time
 	// untold is since when a status is not written that is to be told first; zero when it is, or there is none.
@@ -111,13 +113,65 @@ const toldAfter = 10 * time.Second
 func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	switch {
 	case o.Run != nil && o.Now.Before(o.Unsaid):
-	case o.Run == nil || problem == nil:
+	case o.Run == nil:
 		r.objections.Delete(o.Name)
+	case problem == nil:
+		r.hold(o, objection{unended: r.heldAgainst(o).unended})
 	case !Passes(problem) || unauthorized(first(problem)):
-		r.objections.Store(o.Name, objection{run: o.Run.UID, problem: refusedFor(problem)})
+		r.hold(o, objection{problem: refusedFor(problem), unended: r.heldAgainst(o).unended})
 	default:
 		r.noteDelay(o, problem)
 	}
+}
+
+// hold remembers what the API server holds against a Run.
+func (r *Runs) hold(o *lifecycle.Observed, held objection) {
+	held.run = o.Run.UID
+	if held == (objection{run: held.run}) {
+		r.objections.Delete(o.Name)
+		return
+	}
+	r.objections.Store(o.Name, held)
+}
+
+// noteUnended remembers why pods are still there that were to go, so that the next decision tells it.
+func (r *Runs) noteUnended(o *lifecycle.Observed, undeleted error) {
+	if o.Run == nil {
+		return
+	}
+	held := r.heldAgainst(o)
+	held.unended = ""
+	if refusal := firstRefused(undeleted); refusal != nil {
+		held.unended = lifecycle.Shortened(refusal.Error(), longestProblem)
+	}
+	r.hold(o, held)
+}
+
+// noteUntaken remembers why the API server does not let pods that others have made get their ranks, so that the next
+// decision tells it.
+func (r *Runs) noteUntaken(o *lifecycle.Observed, untaken error) {
+	if refusal := firstRefused(untaken); refusal != nil && o.Run != nil {
+		held := r.heldAgainst(o)
+		held.problem = "the API server refuses the labels by which the group's pods get their ranks: " +
+			lifecycle.Shortened(refusal.Error(), longestProblem)
+		r.hold(o, held)
+	}
+}
+
+// firstRefused returns the first refusal among errors that were joined; nil for none.
+func firstRefused(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if refusal := firstRefused(e); refusal != nil {
+				return refusal
+			}
+		}
+		return nil
+	}
+	if Refused(err) {
+		return err
+	}
+	return nil
 }
 
 // longestUntold is how long a status that is to be told first is tried to be written before what it tells of is done.

@@ -98,7 +98,8 @@ func (r *Runs) observe(ctx context.Context, objects book.Objects) (o lifecycle.O
 func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{Objects: objects, Rules: r.rules, Now: r.now()}
 	if held, ok := r.objections.Load(o.Name); ok && o.Run != nil && held.(objection).run == o.Run.UID {
-		o.Problem, o.Unsaid = held.(objection).problem, held.(objection).unsaid
+		against := held.(objection)
+		o.Problem, o.Unsaid, o.Unended = against.problem, against.unsaid, against.unended
 	}
 	look, known := r.book.Look(o.Objects)
 	o.Look = look
@@ -130,6 +131,7 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		d = d.WithoutReplacements()
 	}
 	behind, undeleted := r.deletePods(ctx, d.Delete)
+	r.noteUnended(&o, undeleted)
 	if away(undeleted) || behind {
 		return out, errors.Join(untold, unguarded, undeleted) // what comes to the caches looks again
 	}
@@ -162,7 +164,9 @@ func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Dec
 	if untaken != nil {
 		*d = d.WithoutReplacements()
 	}
-	return errors.Join(untaken, r.outlive(ctx, o, d.Outlived), r.finish(ctx, o, d, out))
+	err := errors.Join(untaken, r.outlive(ctx, o, d.Outlived), r.finish(ctx, o, d, out))
+	r.noteUntaken(o, untaken)
+	return err
 }
 
 // finish makes the writes that follow once pods of others have been taken in.

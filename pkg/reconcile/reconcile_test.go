@@ -214,6 +214,7 @@ func TestOrder(t *testing.T) {
 		no      map[string]bool
 		unsaid  bool
 		problem string
+		unended string
 	}{
 		"all goes well":                   {want: all, passed: true},
 		"a Run that failed says so first": {change: failed, want: append([]string{"status told"}, all[:6]...), passed: true},
@@ -223,7 +224,13 @@ func TestOrder(t *testing.T) {
 		"what is not so is carried out no further": {change: func(d *lifecycle.Decision) {
 			d.Delete[0].If = lifecycle.Unbound
 		}, no: map[string]bool{"train-9": true}, want: []string{"ask Unbound(train-9)"}, passed: true},
-		"pods stay":              {at: "delete", err: errAway, want: all[:1]},
+		"pods stay": {at: "delete", err: errAway, want: all[:1]},
+		"a pod that may not go": {at: "delete", err: errors.Join(nil, errors.Join(errQuota)), want: all,
+			unended: errQuota.Error()},
+		"a pod that gets no rank": {change: func(d *lifecycle.Decision) {
+			d.Replace, d.Adopt = nil, []lifecycle.Adoption{{Pod: podOf("0")}}
+		}, at: "adopt", err: errors.Join(errQuota), want: append([]string{"delete train-9:own", "adopt train-0"}, all[3:]...),
+			problem: "the API server refuses the labels by which the group's pods get their ranks: " + errQuota.Error()},
 		"no replacement for now": {at: "create train-0", err: errAway, want: all[:4]},
 		"a replacement that is refused": {at: "create train-0", err: errQuota,
 			want:    append(append([]string{}, all[:4]...), "status told"),
@@ -253,6 +260,10 @@ func TestOrder(t *testing.T) {
 			}
 			if got := runs.problemOf(train); got != c.problem {
 				t.Errorf("remembered: %q, want %q", got, c.problem)
+			}
+			o := observed()
+			if got := runs.heldAgainst(&o).unended; got != c.unended {
+				t.Errorf("remembered of what is to go: %q, want %q", got, c.unended)
 			}
 		})
 	}
