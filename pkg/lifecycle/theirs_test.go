@@ -215,8 +215,8 @@ func TestARunTellsWhichPodKeepsAName(t *testing.T) {
 	pod.UID, pod.DeletionTimestamp = "kept", &metav1.Time{Time: o.Now}
 	pod.Finalizers = []string{"example.com/mine", "example.com/yours"}
 	o.Pods = []*corev1.Pod{pod}
-	const want = "pod run-1 was deleted before it had a node; another of its name can be created once its finalizers are " +
-		"taken off: example.com/mine, example.com/yours"
+	const want = "pod run-1 was deleted before it had a node; another of its name can be created once its finalizers " +
+		"are taken off: example.com/mine, example.com/yours"
 	d := Decide(o)
 	if d.Status == nil || d.Status.Message != want {
 		t.Errorf("it says %+v, want %s", d.Status, want)
