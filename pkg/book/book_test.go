@@ -277,6 +277,7 @@ func (w *world) happenings() map[string]func(*rapid.T) {
 		},
 		"controller":    w.controlAny,
 		"group anew":    w.anewAny,
+		"group next":    w.nextAny,
 		"group smaller": w.smallerAny,
 		"group resized": w.resizeAny,
 		"":              func(*rapid.T) { w.check() },

@@ -47,6 +47,7 @@ type controllers struct {
 	less, done map[slot]bool
 	empty      map[types.UID]time.Time
 	wants      map[types.UID]int
+	next       map[types.UID]int // how many more are made once others are done
 	inOrder    bool
 	affinity   *corev1.Affinity // of the pods that they make
 	pinned     map[int]string   // those of them that name a node, by slot
@@ -88,7 +89,11 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 				(pod.Spec.NodeName == "" || pod.DeletionTimestamp != nil || w.controllers.inOrder && !ready)
 		}
 	}
-	for i := range n {
+	open := 0
+	for i := range n + w.controllers.next[run.UID] {
+		if open == n {
+			break
+		}
 		at := slot{run.UID, i}
 		lives := false
 		for _, pod := range there[i] {
@@ -96,7 +101,10 @@ func (w *world) missing(run *rqv1.Run) (out []int) {
 			lives = lives || pod.Status.Phase != corev1.PodFailed && pod.DeletionTimestamp == nil
 		}
 		comes := run.Spec.Pods.Late && run.Status.Phase != rqv1.RunRunning // else it would be started in vain again and again
-		if w.controllers.done[at] || w.controllers.less[at] && !comes {
+		if w.controllers.done[at] {
+			continue
+		}
+		if open++; w.controllers.less[at] && !comes {
 			continue
 		}
 		if left++; !lives && (!waits || i < int(run.Spec.Pods.First)) {
@@ -129,8 +137,8 @@ func (w *world) controlled(run *rqv1.Run, most int) {
 				spread = []corev1.TopologySpreadConstraint{*rule}
 				spread[0].LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{rqv1.LabelRun: run.Name}}
 			}
-			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0, Grace: int64(n % 3), Affinity: affinity,
-				Spread: spread, Claim: w.controllers.claims[n], CPU: w.controllers.cpus[n]})
+			w.Make(sim.Foreign{Run: run, Slot: n, Any: len(run.Name)%2 == 0 || n >= w.wants(run), Grace: int64(n % 3),
+				Affinity: affinity, Spread: spread, Claim: w.controllers.claims[n], CPU: w.controllers.cpus[n]})
 		}
 	}
 }
@@ -146,6 +154,26 @@ func (w *world) control() {
 		if pod := w.Pods[uid]; pod.DeletionTimestamp == nil {
 			w.TerminateWithin(uid, nil)
 		}
+	}
+}
+
+// nextAny has a pod of a group be done after which its controller makes another, as that of a Job with more completions
+// than pods at a time does.
+func (w *world) nextAny(t *rapid.T) {
+	name, ok := pick(t, "run", w.theirRuns())
+	if !ok || w.Runs[name].Spec.Pods.Late {
+		return
+	}
+	run, running := w.Runs[name], w.runsOf(name)
+	if len(running) == 0 {
+		return
+	}
+	n := rapid.SampledFrom(running).Draw(t, "pod")
+	w.controllers.done[slot{run.UID, n}] = true
+	w.controllers.next[run.UID]++
+	w.succeeds(name, n)
+	if rapid.Bool().Draw(t, "at once") {
+		w.controlled(run, 1)
 	}
 }
 

@@ -63,7 +63,7 @@ func newWorld(t *rapid.T) *world {
 	}
 	w := &world{t: t, classes: map[string]int32{"low": 10, "high": 1000}, sentAway: map[types.UID]bool{}}
 	w.controllers = controllers{less: map[slot]bool{}, done: map[slot]bool{}, empty: map[types.UID]time.Time{},
-		wants: map[types.UID]int{}}
+		wants: map[types.UID]int{}, next: map[types.UID]int{}}
 	w.Cluster = sim.New(sim.Options{
 		Args: args, Rules: rules, Begin: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), AtOnce: true,
 		Witness: sim.Witness{Violated: t.Fatalf, Began: w.boots, Decided: w.decided, Rejected: w.rejected, Placed: w.placed},
