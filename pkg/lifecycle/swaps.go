@@ -69,7 +69,7 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			s.relief[index] = made
 		}
 	}
-	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && slices.ContainsFunc(r.core(), f.inVain)
+	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && f.lostInVain(r.core())
 	s.narrower = f.Narrower
 	if f.notTaken() && slices.Contains(r.core(), nil) {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
@@ -201,6 +201,17 @@ const retryRejected = 5 * time.Second
 
 // patience is how long a rank waits for such nodes: they have been tried again by then.
 const patience = 2 * retryRejected
+
+// lostInVain reports whether a rank waits in vain that was lost. One for which nothing is kept was not: nobody ends for
+// it, whatever its pod was refused before that was known.
+func (f *facts) lostInVain(ranks []*corev1.Pod) bool {
+	for index, pod := range ranks {
+		if !f.gaveUp(index) && f.inVain(pod) {
+			return true
+		}
+	}
+	return false
+}
 
 // inVain reports whether a rank's pod has waited for a node long enough. Where other scheduling rules turned nodes
 // down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless they
