@@ -70,7 +70,7 @@ func swapsOf(f *facts, c *cuts, w width, r *roster) swaps {
 			s.relief[index] = made
 		}
 	}
-	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && f.inVain(r.core())
+	s.stuck = short && !swaps && !slices.ContainsFunc(r.core(), f.swapping) && f.lostInVain(r.core())
 	s.narrower = f.Narrower
 	if f.notTaken() && slices.Contains(r.core(), nil) {
 		s.stuck, s.narrower = true, narrowerBy(w.kept, r.core())
@@ -203,11 +203,18 @@ const retryRejected = 5 * time.Second
 // patience is how long a rank waits for such nodes: they have been tried again by then.
 const patience = 2 * retryRejected
 
-// inVain reports whether ranks' pods wait for nodes for long enough. Where other scheduling rules turned nodes down,
-// they are asked once more before the Run gives anything up: their causes may pass without an event, unless they follow
-// from what is known.
-func (f *facts) inVain(ranks []*corev1.Pod) bool {
-	passes := f.Refusal.Rejected != nil && !f.Refusal.Rejected.Known
-	return (!passes || f.Now.Sub(f.Refusal.Since) >= patience) &&
-		slices.ContainsFunc(ranks, func(pod *corev1.Pod) bool { return active(pod) && !bound(pod) })
+// lostInVain reports whether ranks that were lost wait for nodes for long enough. Where other scheduling rules turned
+// nodes down, they are asked once more before the Run gives anything up: their causes may pass without an event, unless
+// they follow from what is known. A rank for which nothing is kept was not lost: nobody ends for it, whatever its pod
+// was refused before that was known.
+func (f *facts) lostInVain(ranks []*corev1.Pod) bool {
+	if passes := f.Refusal.Rejected != nil && !f.Refusal.Rejected.Known; passes && f.Now.Sub(f.Refusal.Since) < patience {
+		return false
+	}
+	for index, pod := range ranks {
+		if !f.gaveUp(index) && active(pod) && !bound(pod) {
+			return true
+		}
+	}
+	return false
 }
