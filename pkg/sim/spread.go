@@ -114,6 +114,9 @@ func (c *Cluster) checkSpread(let []types.UID) {
 	for _, uid := range let {
 		pod := c.Pods[uid]
 		for _, rule := range pod.Spec.TopologySpreadConstraints {
+			if rule.WhenUnsatisfiable != corev1.DoNotSchedule {
+				continue
+			}
 			on, counts := c.domainsOf(pod, rule.TopologyKey), counted(&rule)
 			for _, other := range let {
 				if of := c.Pods[other]; of.Labels[rqv1.LabelRole] != string(rqv1.RoleSpare) &&
