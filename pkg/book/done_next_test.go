@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 	"github.com/davidlangworthy/jobtree/pkg/sim"
 )
 
@@ -205,4 +206,31 @@ func (w *world) forgets(run string, n int) {
 	for _, pod := range w.Slots(w.Runs[run].UID)[n] {
 		w.DeletePod(pod.UID)
 	}
+}
+
+// The next pod of a rank that is done may be there before the Lease of the one before is known to be closed: that it is
+// refused then, since that one still has the room and the money, is no reason for anybody to end.
+func TestTheNextPodComesBeforeTheLeaseIsClosed(t *testing.T) {
+	tell(t, func(w *world) {
+		w.fleet("d0", 4)
+		w.setBudget("a", "org:a", 16)
+		w.submitWithSpares("run2", "org:a", 1, 2, 8, 0, ungrouped, theirs)
+		w.rounds(3)
+		w.running("run2", "although its pods are there")
+		uid := w.Runs["run2"].UID
+		next := w.Slots(uid)[0][0].DeepCopy()
+		next.Name, next.UID, next.Spec.NodeName, next.Status = "next", "next", "", corev1.PodStatus{}
+		w.Faults.Add(sim.Fault{Of: sim.Closings, Do: sim.Away, Lasts: true})
+		w.succeeds("run2", 0)
+		w.SetPod(next)
+		w.rounds(1)
+		if r := w.Book.Refusal(uid); r == nil || r.Reason != plan.NotYet {
+			w.t.Errorf("it is refused so: %+v", r)
+		}
+		w.Faults.Drop(sim.Away)
+		w.rounds(4)
+		if node := w.Pods["next"].Spec.NodeName; node == "" {
+			w.t.Errorf("the next pod does not run: %s", w.describe("run2"))
+		}
+	})
 }
