@@ -243,8 +243,8 @@ func (s *seating) stillLeased(g *gang) *plan.Refusal {
 	return nil
 }
 
-// endedUnclosed reports whether a pod waits for the rank of one that has ended, whose Lease is open: until that is closed
-// it has the rank's room and money.
+// endedUnclosed reports whether a pod waits for the rank of one that has ended, whose Lease is open: until that is
+// closed it has the rank's room and money.
 func (s *seating) endedUnclosed(g *gang) bool {
 	return slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
 		if m == nil || m.standIn || m.stage != unplaced {
