@@ -50,7 +50,9 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 	claim.Owed = x.agenda.debts.keeps(g, true, now)
 	rejected := x.nodes.unfitForSpare(m, now)
 	if !m.part.Spare {
-		claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
+		if !g.comesInTurn(m) {
+			claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
+		}
 		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
 	}
 	d := g.demand
@@ -71,4 +73,11 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 		return plan.Fits(x.fleet, x.accounts, d, claim, missing, rejected, now)
 	})
 	return nil, refusal
+}
+
+// comesInTurn reports whether a rank's pod follows one that has completed in a Job that has pods in turns: such pods
+// would have what the first in line waits for again and again. In groups of other kinds who runs may wait for it.
+func (g *gang) comesInTurn(m *member) bool {
+	of := g.run.Spec.Pods
+	return of != nil && of.APIGroup == "batch" && of.Kind == "Job" && g.comesAfterDone(m.part.Index)
 }

@@ -172,8 +172,8 @@ func (g *gang) forgone(index int) bool {
 	if !g.late() {
 		return false
 	}
-	if g.comesAfterDone(index) {
-		return true
+	if g.afterDone(index) {
+		return g.comesAfterDone(index)
 	}
 	ranks := g.run.Status.Forgone
 	at, found := slices.BinarySearchFunc(ranks, index, func(f rqv1.RunForgone, index int) int {
@@ -183,11 +183,19 @@ func (g *gang) forgone(index int) bool {
 	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
 }
 
-// comesAfterDone reports whether a rank's pod, which holds nothing yet, comes after one that has completed: no rank is
-// lost by that, and this one joins like any that others make later (R28).
-func (g *gang) comesAfterDone(index int) bool {
+// afterDone reports whether a rank's pod, which holds nothing yet, comes after one that has completed.
+func (g *gang) afterDone(index int) bool {
 	m, last := g.rankAt(index), g.latest[rank.Part{Index: index}]
 	return m != nil && !m.standIn && last != nil && last.reason == rqv1.ClosedCompleted && last.pod != m.pod.UID
+}
+
+// comesAfterDone reports whether a rank's pod comes after one that has completed beside others that go on since: no
+// rank is lost by that, and this one joins like any that others make later (R28). Where none of them is there any more
+// the group starts again as a whole.
+func (g *gang) comesAfterDone(index int) bool {
+	return g.afterDone(index) && slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
+		return m != nil && m.holds() && m.had != nil && !m.had.held.After(g.latest[rank.Part{Index: index}].ended)
+	})
 }
 
 // lapsesAt returns when what is kept for a rank is given up if its pod is not made; false where it is kept for as long

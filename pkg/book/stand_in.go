@@ -79,12 +79,21 @@ func readAgain(s *metav1.LabelSelector, keys []string, was, is map[string]string
 
 // model returns a rank of the gang as the API server has admitted it: what rules its pods use is not for the template
 // alone to say. While there is none, or all have ended, of which not everything is known any more, it is the
-// template's, with what spares tolerate, which ranks did.
+// template's, with what spares tolerate, which ranks did. Where others make the pods there is no template, and one that
+// has ended says more than none.
 func (g *gang) model() *corev1.Pod {
+	var ended *corev1.Pod
 	for _, m := range g.active.members {
-		if m != nil && !m.standIn && m.stage < finished {
+		switch {
+		case m == nil || m.standIn:
+		case m.stage < finished:
 			return m.pod
+		case ended == nil && g.theirs():
+			ended = m.pod
 		}
+	}
+	if ended != nil {
+		return ended
 	}
 	pod := podOf(g.run)
 	for _, m := range g.spares.members {

@@ -43,7 +43,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 	r := f.Refusal
 	if f.Shape != nil {
 		r = f.Shape
-	} else if f.Problem != "" {
+	} else if f.Problem != "" && s.phase == rqv1.RunPending {
 		r = &plan.Refusal{Reason: plan.NotCreated, Message: f.Problem}
 	}
 	if !f.theirs() || !s.goesOn() || s.suspends() || r == nil || r.Message == "" ||
@@ -56,7 +56,7 @@ func wordsFor(s *situation) (words []Word, after time.Duration) {
 		if r.Belated && !f.gaveUp(index) || !active(pod) || bound(pod) || !rank.Theirs(pod) || f.leaseOf[pod.UID] != nil {
 			continue
 		}
-		if f.Shape == nil && f.Problem == "" && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
+		if f.Shape == nil && r.Reason != plan.NotCreated && !r.LacksMoney() && !saidByUs(scheduledOf(pod)) {
 			continue
 		}
 		t.tell(pod, reason, r.Message, wordRest)
