@@ -70,6 +70,55 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	says(400*time.Second, short("short by 1"))
 }
 
+// TestALateRankIsToldWhatItLacks though something else is held against other pods of its Run: of those that came too late
+// only what they lack themselves is told, and by a cycle where that is room.
+func TestALateRankIsToldWhatItLacks(t *testing.T) {
+	for name, c := range map[string]struct {
+		reason  plan.Reason
+		problem string
+		is      string // the reason that it was told before
+		want    string
+	}{
+		"money":                   {reason: plan.InsufficientBudget, want: ReasonNotFunded},
+		"money, beside a problem": {reason: plan.InsufficientBudget, problem: "quota", want: ReasonNotFunded},
+		"room":                    {reason: plan.InsufficientGPUs},
+		"room, beside a problem":  {reason: plan.InsufficientGPUs, problem: "quota"},
+		"room by now":             {reason: plan.InsufficientGPUs, is: ReasonNotFunded, want: "Unschedulable"},
+		"room by now, beside a problem": {reason: plan.InsufficientGPUs, problem: "quota", is: ReasonNotFunded,
+			want: "Unschedulable"},
+		"nothing of its own beside a problem": {problem: "quota"},
+	} {
+		o := scene(func(o *Observed) {
+			o.pods("n0", "-", "n2", "n3")
+			o.leases(time.Hour, map[int]string{0: "n0", 2: "n2", 3: "n3"})
+			o.Run.Status.Phase = rqv1.RunRunning
+			o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+			o.Forgone, o.Problem = map[int]types.UID{1: ""}, c.problem
+			for _, pod := range o.Pods {
+				pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			}
+			if c.is != "" {
+				o.Pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+					Reason: c.is, LastProbeTime: metav1.NewTime(noon.Add(-time.Hour))}}
+			}
+			if c.reason != "" {
+				o.Refusal = &plan.Refusal{Reason: c.reason, Message: "short by 8", Belated: true}
+			}
+		})
+		got := ""
+		for _, w := range Decide(o).Words {
+			got += w.Pod.Name + " " + w.Reason + " " + w.Message
+		}
+		want := ""
+		if c.want != "" {
+			want = "run-1 " + c.want + " short by 8"
+		}
+		if got != want {
+			t.Errorf("%s: told %q, want %q", name, got, want)
+		}
+	}
+}
+
 // TestALargeGroupIsToldAtAPace however soon it is looked at again.
 func TestALargeGroupIsToldAtAPace(t *testing.T) {
 	var pods []*corev1.Pod

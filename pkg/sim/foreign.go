@@ -66,6 +66,9 @@ func (c *Cluster) Make(f Foreign) {
 		pod.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.Claim}}}}
 	}
+	if c.Admits != nil {
+		c.Admits(pod)
+	}
 	c.changed[f.Run.Name] = true
 	c.SetPod(pod)
 }
