@@ -288,7 +288,7 @@ func (w *world) resize(run *rqv1.Run) {
 	for _, uid := range w.SortedPods() {
 		if pod := w.Pods[uid]; pod.Labels[rqv1.LabelRunUID] == string(run.UID) {
 			members = append(members, pod)
-			bound = bound || pod.Spec.NodeName != ""
+			bound = bound || pod.Spec.NodeName != "" && !rank.Ended(pod)
 		}
 	}
 	is := group.WidthOf(&run.Spec)

@@ -62,8 +62,8 @@ type Observed struct {
 	Types []string
 	// anew says that what has completed is none of the group.
 	anew bool
-	// runs says that the group runs, so that indexes which have failed for good are none of it any more.
-	runs bool
+	// failed is how many ranks of a group that runs have pods that have failed.
+	failed int32
 }
 
 // Derived is the Run that stands for a group.

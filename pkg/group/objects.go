@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -35,11 +36,9 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 		if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, job) != nil {
 			return Shape{}
 		}
+		withoutFailed(job, o.failed)
 		if left := job.Spec.Completions; o.anew && left != nil {
 			*left = max(0, *left-job.Status.Succeeded)
-		}
-		if all, failed := job.Spec.Completions, job.Status.FailedIndexes; o.runs && all != nil && failed != nil {
-			*all = max(0, *all-indexesIn(*failed))
 		}
 		return inParts([]replicated{{Replicas: 1, Spec: job.Spec}}, o.GPUs)
 	},
@@ -51,6 +50,20 @@ var shapes = map[kindOf]func(o *Observed) Shape{
 	{apiKubeflow, "JAXJob"}:       inTemplates,
 	{apiKubeflow, "XGBoostJob"}:   inTemplates,
 	{apiKubeflow, "PaddleJob"}:    inTemplates,
+}
+
+// withoutFailed takes those indexes of a Job out that have failed for good: no pods of theirs come. Where pods have the
+// ranks of others before them, that is so of ranks whose pods have failed when fewer are left than run at a time.
+func withoutFailed(job *batchv1.Job, failedRanks int32) {
+	all, listed := job.Spec.Completions, job.Status.FailedIndexes
+	if all == nil || listed == nil {
+		return
+	}
+	failed, most := indexesIn(*listed), ptr.Deref(job.Spec.Parallelism, 1)
+	if idle := most - (*all - job.Status.Succeeded - failed); *all > most && idle > 0 {
+		job.Spec.Parallelism = ptr.To(most - min(idle, failedRanks))
+	}
+	*all = max(0, *all-failed)
 }
 
 // indexesIn counts the indexes of a Job that its status lists, as in 1,3-5.

@@ -48,7 +48,7 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 	case !(Counts(o.Key) && o.Object != nil) && !grows(o, run.Status.Phase):
 	case run.Status.Phase == rqv1.RunRunning:
 		live := o.live() // others get the ranks of those that have ended
-		live.runs = true
+		live.failed = failedOf(members)
 		s, has := ShapeOf(live), 0
 		for _, m := range membersOf(live) {
 			has += min(m.gpus, 1)
@@ -75,9 +75,10 @@ func Resized(run *rqv1.Run, o *Observed, members []*corev1.Pod) *Width {
 // anew returns how wide a Run is to be that waits again.
 func anew(run *rqv1.Run, o *Observed) *Width {
 	d, total := Derive(o), run.Spec.Resources.TotalGPUs
-	if d.Spec != nil && d.Spec.Resources.TotalGPUs > total {
+	if d.Spec != nil && d.Spec.Resources.TotalGPUs != total {
+		wider := d.Spec.Resources.TotalGPUs > total
 		d = DeriveNew(o)
-		if d.Spec != nil && d.Spec.Resources.TotalGPUs <= total {
+		if wider && d.Spec != nil && d.Spec.Resources.TotalGPUs <= total {
 			return nil // some had completed before it began
 		}
 	}
@@ -167,6 +168,16 @@ func WidthFor(spec *rqv1.RunSpec, ranks int, all bool, members []*corev1.Pod) *W
 	m.MinTotalGPUs, m.MaxTotalGPUs = min(m.MinTotalGPUs, needs), max(m.MaxTotalGPUs, wide)
 	m.DesiredTotalGPUs = ptr.To(wide)
 	return &Width{total, &m, has}
+}
+
+// failedOf returns how many ranks have pods that have failed.
+func failedOf(members []*corev1.Pod) (n int32) {
+	for _, pod := range members {
+		if _, part, ok := rank.Membership(pod); ok && !part.Spare && pod.Status.Phase == corev1.PodFailed {
+			n++
+		}
+	}
+	return n
 }
 
 // heldBy returns how many ranks pods have that are there or have completed, and the highest rank of any pod; -1 where

@@ -42,7 +42,7 @@ func gangPhase(t *footing) rqv1.RunPhase {
 	started, succeeded := 0, 0
 	for index, pod := range ranks {
 		switch {
-		case pod == nil && t.goesWithout(index):
+		case t.goesWithout(index, pod):
 			started++
 		case pod == nil || t.cuts.doom(pod):
 		case f.failed(pod):

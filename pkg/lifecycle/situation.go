@@ -23,6 +23,7 @@ type situation struct {
 func situationOf(f *facts) *situation {
 	s := &situation{footing: footingOf(f)}
 	s.phase = phaseOf(&s.footing)
+	s.startsWithout()
 	s.starting = startingSince(s)
 	if s.phase == rqv1.RunRunning {
 		s.ready = readinessOf(f, s.roster.ranks)

@@ -284,7 +284,7 @@ func (f *facts) missing(ranks []*corev1.Pod) int {
 
 // lacks reports whether a rank has no bound pod, and is not done, or its pod has failed and no other is to come.
 func (f *facts) lacks(index int, pod *corev1.Pod) bool {
-	if f.failed(pod) && f.gaveUp(index) {
+	if (f.failed(pod) || hasFailed(pod)) && f.gaveUp(index) {
 		return true
 	}
 	return !bound(pod) && (pod != nil || !f.Completed[index])

@@ -172,15 +172,35 @@ func (f *facts) groupEnds(ranks []*corev1.Pod) rqv1.RunPhase {
 	return f.GroupEnd
 }
 
-// goesWithout reports whether a group whose pods others make late starts without a rank that has no pod: it completed
-// before the group was sent back to wait, and no pod has been made for it for as long as places are kept (R40).
-func (t *footing) goesWithout(index int) bool {
+// goesWithout reports whether a group starts without a rank for which others have made no pod for as long as places are
+// kept (R40, R42): its last one has failed, or the rank, of a group whose pods come late, has completed and has none.
+func (t *footing) goesWithout(index int, pod *corev1.Pod) bool {
 	f := t.facts
-	return f.Completed[index] && f.Run.Spec.TheirsComeLate() &&
-		slices.ContainsFunc(t.roster.core(), func(pod *corev1.Pod) bool {
-			return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].HeldSince()) > f.GangDeadline
-		})
+	left := f.theirs() && hasFailed(pod) ||
+		pod == nil && f.Completed[index] && f.Run.Spec.TheirsComeLate()
+	return left && slices.ContainsFunc(t.roster.core(), func(pod *corev1.Pod) bool {
+		return active(pod) && f.runs(pod) && f.Now.Sub(f.leaseOf[pod.UID].HeldSince()) > f.GangDeadline
+	})
 }
+
+// startsWithout notes of a group that starts for which ranks nothing is kept, since their pods have failed for good.
+func (s *situation) startsWithout() {
+	f := s.facts
+	if s.phase != rqv1.RunRunning || saysRunning(f.Run) || !f.theirs() {
+		return
+	}
+	forgone := map[int]types.UID{}
+	maps.Copy(forgone, f.Forgone)
+	for index, pod := range s.roster.core() {
+		if pod != nil && s.goesWithout(index, pod) {
+			forgone[index] = pod.UID
+		}
+	}
+	f.Forgone = forgone
+}
+
+// hasFailed reports whether a rank has a pod, and that has failed, on whatever node.
+func hasFailed(pod *corev1.Pod) bool { return pod != nil && pod.Status.Phase == corev1.PodFailed }
 
 // unmade returns how many pods others are still to make of a Run that waits for them, or is starting without (R40).
 func (s *situation) unmade() (n int) {
