@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -65,8 +66,12 @@ func (g *groups) resize(ctx context.Context, run *rqv1.Run, v *view) (bool, erro
 	return err == nil, ignore(err, apierrors.IsNotFound, apierrors.IsConflict)
 }
 
-// untaken reports whether a Run says that the API server does not let the pods of its group get their ranks.
+// untaken reports whether a Run says that the API server does not let pods of its group get their ranks.
 func untaken(run *rqv1.Run) bool {
+	if run.Status.Phase == rqv1.RunRunning {
+		is := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+		return is != nil && is.Reason == string(plan.NotCreated)
+	}
 	r := run.Status.Refusal
 	return run.Status.Phase == rqv1.RunPending && r != nil && r.Reason == string(plan.NotCreated)
 }
@@ -81,7 +86,7 @@ func (g *groups) tellRest(run *rqv1.Run, v *view, resized bool) (again time.Dura
 	switch {
 	case first < 0:
 	case untaken(run):
-		why, reason, told = run.Status.Message, lifecycle.WaitsFor(run), true
+		why, reason, told = run.Status.Message, lifecycle.ReasonNotItsTurn, true
 	case run.Status.Phase == rqv1.RunRunning:
 		full := group.Full(run, v.members)
 		why, reason, told = full, lifecycle.ReasonNotItsTurn, full != "" && !resized

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	core "k8s.io/client-go/testing"
@@ -40,30 +41,37 @@ func TestAPodThatIsNotLetGo(t *testing.T) {
 }
 
 // TestPodsThatGetNoRank: where the API server refuses the labels by which pods get their ranks, all of the group's pods
-// are told so at once.
+// are told so at once, before it runs and while it does.
 func TestPodsThatGetNoRank(t *testing.T) {
-	g := newGrouped(t)
-	g.named("o")
-	pods := []*corev1.Pod{inGroup("a", ""), inGroup("b", "")}
-	for _, pod := range pods {
-		g.comes(pod, "")
-	}
-	g.want("it is new", pods[0], "create")
-	run := g.run()
-	run.Status = rqv1.RunStatus{Phase: rqv1.RunPending, Message: "the labels are refused",
-		Refusal: &rqv1.RunRefusal{Reason: string(plan.NotCreated)}}
-	if err := g.kinds.Status().Update(t.Context(), run); err != nil {
-		t.Fatal(err)
-	}
-	told := events.NewFakeRecorder(9)
-	g.groups.events = told
-	g.want("it says so", pods[0])
-	got := []string{}
-	for len(told.Events) > 0 {
-		got = append(got, <-told.Events)
-	}
-	says := "Warning FailedScheduling the labels are refused"
-	if diff := cmp.Diff([]string{says, says}, got); diff != "" {
-		t.Errorf("they are told (-want +got):\n%s", diff)
+	for name, status := range map[string]rqv1.RunStatus{
+		"it waits": {Phase: rqv1.RunPending, Message: "the labels are refused",
+			Refusal: &rqv1.RunRefusal{Reason: string(plan.NotCreated)}},
+		"it runs": {Phase: rqv1.RunRunning, Message: "the labels are refused", Width: &rqv1.RunWidth{Granted: 16},
+			Conditions: []metav1.Condition{{Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue,
+				Reason: string(plan.NotCreated), LastTransitionTime: metav1.NewTime(noon)}}},
+	} {
+		g := newGrouped(t)
+		g.named("o")
+		pods := []*corev1.Pod{inGroup("a", ""), inGroup("b", "")}
+		for _, pod := range pods {
+			g.comes(pod, "")
+		}
+		g.want("it is new", pods[0], "create")
+		run := g.run()
+		run.Status = status
+		if err := g.kinds.Status().Update(t.Context(), run); err != nil {
+			t.Fatal(err)
+		}
+		told := events.NewFakeRecorder(9)
+		g.groups.events = told
+		g.want("it says so", pods[0])
+		got := []string{}
+		for len(told.Events) > 0 {
+			got = append(got, <-told.Events)
+		}
+		says := "Warning FailedScheduling the labels are refused"
+		if diff := cmp.Diff([]string{says, says}, got); diff != "" {
+			t.Errorf("%s: they are told (-want +got):\n%s", name, diff)
+		}
 	}
 }

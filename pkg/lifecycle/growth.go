@@ -41,11 +41,11 @@ func stunted(f *facts, r *roster) bool {
 		f.lost(r.core())
 }
 
-// lost reports whether a rank is wanting. One is not that is done, or for which nothing is kept, and has no pod that is
+// lost reports whether a rank is wanting. One is not for which nothing is kept, or that is done and has no pod that is
 // to be placed.
 func (f *facts) lost(ranks []*corev1.Pod) bool {
 	for index, pod := range ranks {
-		if f.wanting(pod) && (active(pod) || !f.Completed[index] && !f.gaveUp(index)) {
+		if f.wanting(pod) && !f.gaveUp(index) && (active(pod) || !f.Completed[index]) {
 			return true
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
+	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
 // TestWhatAGroupThatWasMadeSmallerSays: of a group that started with two pods, grew to four and is to have three by
@@ -67,5 +69,41 @@ func TestWhatAGroupThatWasMadeSmallerSays(t *testing.T) {
 				t.Errorf("it desires %d GPUs", desired)
 			}
 		})
+	}
+}
+
+// TestWhatAGroupSaysWhosePodsGetNoRanks while it runs: why the API server refuses that, and not that its controller has
+// made no pods, also once nothing is kept for them any more.
+func TestWhatAGroupSaysWhosePodsGetNoRanks(t *testing.T) {
+	for name, c := range map[string]struct {
+		gaveUp bool
+		late   bool
+		says   string
+	}{
+		"its place is kept": {says: "NotCreated: replacing 1 of 4 pods: labels refused"},
+		"nothing is kept for it": {gaveUp: true, says: "NotCreated: runs with 3 of 4 pods, and keeps no places for the " +
+			"others: labels refused"},
+		"it has one, and waits": {gaveUp: true, late: true, says: "PodsWait: runs with 3 of 4 pods: nothing was kept for " +
+			"the others, and those that there are wait: short by 8"},
+	} {
+		o := scene(func(o *Observed) {
+			o.pods("n0", map[bool]string{true: "-"}[c.late], "n2", "n3")
+			o.leases(time.Hour, map[int]string{0: "n0", 2: "n2", 3: "n3"})
+			o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+			o.Run.Status = rqv1.RunStatus{Phase: rqv1.RunRunning, Conditions: []metav1.Condition{{
+				Type: rqv1.ConditionStarted, Status: metav1.ConditionTrue, Reason: "Started"}}}
+			o.Problem = "labels refused"
+			if c.gaveUp {
+				o.Forgone = map[int]types.UID{1: ""}
+			}
+			if c.late {
+				o.Refusal = &plan.Refusal{Reason: plan.InsufficientBudget, Message: "short by 8", Belated: true}
+			}
+		})
+		d := Decide(o)
+		started := meta.FindStatusCondition(d.Status.Conditions, rqv1.ConditionStarted)
+		if says := started.Reason + ": " + d.Status.Message; says != c.says {
+			t.Errorf("%s: it says %s", name, says)
+		}
 	}
 }

@@ -230,6 +230,8 @@ func storyOfRunning(s *situation) (reason, message string) {
 	granted -= int32((len(ranks) - wants) * s.width.shape.GPUsPerPod)
 	swapped, restarting, restarted := storyOfSwaps(s), storyOfRestarting(s), storyOfRestarts(s)
 	switch {
+	case !shrinks && !grows && missing > late && s.facts.theirs() && s.facts.Problem != "":
+		return string(plan.NotCreated), storyOfUntaken(s, has, wants, without == forgone)
 	case !shrinks && !grows && restarting != "":
 		return "Restarting", restarting
 	case missing > 0 && without == forgone && late > 0 && s.facts.Refusal != nil && s.facts.Refusal.Belated:
@@ -280,6 +282,14 @@ func (f *facts) missing(ranks []*corev1.Pod) int {
 		}
 	}
 	return n
+}
+
+// storyOfUntaken says why pods which others have made, and which a group that runs lacks, get no ranks in it.
+func storyOfUntaken(s *situation, has, wants int, forgone bool) string {
+	if forgone {
+		return fmt.Sprintf("runs with %d of %d pods, and keeps no places for the others: %s", has, wants, s.facts.Problem)
+	}
+	return fmt.Sprintf("replacing %d of %d pods: %s", wants-has, wants, s.facts.Problem)
 }
 
 // lacks reports whether a rank has no bound pod, and is not done, or its pod has failed and no other is to come.

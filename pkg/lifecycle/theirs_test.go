@@ -126,6 +126,34 @@ func TestTheirPodsBeyondTheWidth(t *testing.T) {
 	}
 }
 
+// TestGrowthGoesOnBesideLateRanks: a pod that comes after one that has completed, or too late, is for a rank without
+// which the group goes on, and grows. One that is lost comes first.
+func TestGrowthGoesOnBesideLateRanks(t *testing.T) {
+	for name, late := range map[string]bool{"it is late": true, "its rank is lost": false} {
+		d := Decide(breathing(func(o *Observed) {
+			o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+			o.GrowTo, o.Demand.Groups, o.Run.Status.Width.Growing, o.Run.Status.Width.Pending = 0, 2, 32, "Grow to 32"
+			for i, name := range []string{"c", "d"} {
+				pod := o.Pods[1].DeepCopy()
+				pod.Name, pod.UID, pod.Spec.NodeName = name, types.UID(name), ""
+				pod.Labels[rqv1.LabelIndex], pod.Labels[rqv1.LabelCohort] = fmt.Sprint(2+i), "1"
+				o.Pods = append(o.Pods, pod)
+			}
+			for _, pod := range o.Pods {
+				pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			}
+			o.Pods[1].Spec.NodeName, o.Pods[1].Status.Phase = "", corev1.PodPending
+			o.Leases = o.Leases[:1]
+			if late {
+				o.Forgone = map[int]types.UID{1: "before"}
+			}
+		}))
+		if grows := d.Status == nil || d.Status.Width.Growing == 32; grows != late {
+			t.Errorf("%s: it grows on: %v", name, grows)
+		}
+	}
+}
+
 // TestPodsThatAreMadeLate: a group that starts without pods which are made later says that it waits for them once they
 // have not come for a while. Its deadline counts from when the others are ready, and it says why it starts again.
 func TestPodsThatAreMadeLate(t *testing.T) {

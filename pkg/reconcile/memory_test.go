@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -24,7 +25,7 @@ import (
 func (r *Runs) problemOf(name types.NamespacedName) string {
 	held, _ := r.objections.Load(name)
 	o, _ := held.(objection)
-	return o.problem
+	return o.problem.text
 }
 
 // submitted is train as somebody submits it, with a UID.
@@ -145,6 +146,53 @@ func TestWhatIsMendedIsForgotten(t *testing.T) {
 		runs.note(&o, c.then)
 		if stays := runs.problemOf(train) != ""; stays != c.stays {
 			t.Errorf("%s: remembered: %v", name, stays)
+		}
+	}
+}
+
+// TestARefusalIsToldAsItWas for a while, whatever it says by now: texts may tell of ports and times, and each that is told
+// has it be tried again. Of nothing that is over is anything told.
+func TestARefusalIsToldAsItWas(t *testing.T) {
+	denied := func(port int) error {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-0",
+			fmt.Errorf("refused from port %d", port))
+	}
+	ways := map[string]func(err error) (api *recorder, d lifecycle.Decision){
+		"creations": func(err error) (*recorder, lifecycle.Decision) {
+			return &recorder{fails: map[string]error{"create train-0": err}}, lifecycle.Decision{Create: []*corev1.Pod{podOf("0")}}
+		},
+		"labels": func(err error) (*recorder, lifecycle.Decision) {
+			return &recorder{fails: map[string]error{"adopt": err}},
+				lifecycle.Decision{Adopt: []lifecycle.Adoption{{Pod: podOf("0")}}}
+		},
+		"deletions": func(err error) (*recorder, lifecycle.Decision) {
+			return &recorder{fails: map[string]error{"delete": err}},
+				lifecycle.Decision{Delete: []lifecycle.Deletion{{Pod: podOf("0")}}}
+		},
+	}
+	for name, way := range ways {
+		runs, _ := deciding(t, nil)
+		o, told := observed(), []string{}
+		for i, after := range []time.Duration{0, time.Second, 59 * time.Second, time.Minute, 61 * time.Second} {
+			o.Now = noon.Add(after)
+			api, d := way(denied(i))
+			runs.api = api
+			_, _ = runs.CarryOut(t.Context(), o, d)
+			held := runs.heldAgainst(&o)
+			o.Problem, o.Unended = held.problem.text, held.unended.text
+			_, port, _ := strings.Cut(o.Problem+o.Unended, "port ")
+			told = append(told, port)
+		}
+		if diff := cmp.Diff([]string{"0", "0", "0", "3", "3"}, told); diff != "" {
+			t.Errorf("%s: the ports that are told (-want +got):\n%s", name, diff)
+		}
+		runs.api = &recorder{}
+		if out, err := runs.CarryOut(t.Context(), o, lifecycle.Decision{}); err != nil || out.After != time.Second {
+			t.Errorf("%s: once it is over, it is looked at after %s (%v)", name, out.After, err)
+		}
+		o.Problem, o.Unended = "", ""
+		if out, err := runs.CarryOut(t.Context(), o, lifecycle.Decision{}); err != nil || out.After != 0 {
+			t.Errorf("%s: once that is said, it is looked at after %s (%v)", name, out.After, err)
 		}
 	}
 }

@@ -75,15 +75,36 @@ func TooLarge(err error) bool {
 // objection is what the API server holds against one Run, not against a later one of its name.
 type objection struct {
 	run     types.UID
-	problem string
+	problem said
 	// unended is why it does not let the first of those pods go that were to; empty when it does.
-	unended string
+	unended said
 	// delayed is since when the Run's pods cannot be made for what passes by itself; zero when they can.
 	delayed time.Time
 	// untold is since when a status is not written that is to be told first; zero when it is, or there is none.
 	untold time.Time
 	// unsaid is until when the Run gets no pods since its status could not say that it runs; zero otherwise.
 	unsaid time.Time
+}
+
+// said is why something is refused, as it is told, and since when; empty where nothing is.
+type said struct {
+	text  string
+	since time.Time
+}
+
+// saidFor is for how long a refusal is told as it was when it says something else: it may name ports and times, and each
+// text is a write of the status, after which it is tried again.
+const saidFor = time.Minute
+
+// then returns what is told once it is refused with a text.
+func (s said) then(text string, now time.Time) said {
+	switch {
+	case text == "":
+		return said{}
+	case text == s.text, s.text != "" && now.Sub(s.since) < saidFor && !s.since.After(now):
+		return s
+	}
+	return said{text, now}
 }
 
 // longestProblem bounds what is told of a problem, in bytes: an error quotes what it is about, such as a whole
@@ -118,7 +139,8 @@ func (r *Runs) note(o *lifecycle.Observed, problem error) {
 	case problem == nil:
 		r.hold(o, objection{unended: r.heldAgainst(o).unended})
 	case !Passes(problem) || unauthorized(first(problem)):
-		r.hold(o, objection{problem: refusedFor(problem), unended: r.heldAgainst(o).unended})
+		was := r.heldAgainst(o)
+		r.hold(o, objection{problem: was.problem.then(refusedFor(problem), o.Now), unended: was.unended})
 	default:
 		r.noteDelay(o, problem)
 	}
@@ -139,21 +161,21 @@ func (r *Runs) noteUnended(o *lifecycle.Observed, undeleted error) {
 	if o.Run == nil {
 		return
 	}
-	held := r.heldAgainst(o)
-	held.unended = ""
+	held, text := r.heldAgainst(o), ""
 	if refusal := firstRefused(undeleted); refusal != nil {
-		held.unended = lifecycle.Shortened(refusal.Error(), longestProblem)
+		text = lifecycle.Shortened(refusal.Error(), longestProblem)
 	}
+	held.unended = held.unended.then(text, o.Now)
 	r.hold(o, held)
 }
 
 // noteUntaken remembers why the API server does not let pods that others have made get their ranks, so that the next
-// decision tells it.
-func (r *Runs) noteUntaken(o *lifecycle.Observed, untaken error) {
+// decision tells it. Before is what was held against them before this one.
+func (r *Runs) noteUntaken(o *lifecycle.Observed, before said, untaken error) {
 	if refusal := firstRefused(untaken); refusal != nil && o.Run != nil {
 		held := r.heldAgainst(o)
-		held.problem = "the API server refuses the labels by which the group's pods get their ranks: " +
-			lifecycle.Shortened(refusal.Error(), longestProblem)
+		held.problem = before.then("the API server refuses the labels by which the group's pods get their ranks: "+
+			lifecycle.Shortened(refusal.Error(), longestProblem), o.Now)
 		r.hold(o, held)
 	}
 }
@@ -195,6 +217,15 @@ func (r *Runs) heldAgainst(o *lifecycle.Observed) objection {
 	return objection{run: o.Run.UID}
 }
 
+// isOver reports whether nothing is held against a Run any more that a decision has told: the next one says so.
+func (r *Runs) isOver(o *lifecycle.Observed) bool {
+	if o.Run == nil {
+		return false
+	}
+	held := r.heldAgainst(o)
+	return o.Problem != "" && held.problem.text == "" || o.Unended != "" && held.unended.text == ""
+}
+
 // noteDelay remembers since when a Run's pods cannot be made, and why, once that is to be told. What was held against
 // them before may still be.
 func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
@@ -203,8 +234,8 @@ func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
 	case held.delayed.IsZero():
 		held.delayed = o.Now
 	case o.Now.Sub(held.delayed) >= toldAfter:
-		held.problem = "the Run's pods could not be created yet: " +
-			lifecycle.Shortened(first(problem).Error(), longestProblem)
+		held.problem = held.problem.then("the Run's pods could not be created yet: "+
+			lifecycle.Shortened(first(problem).Error(), longestProblem), o.Now)
 	}
 	r.objections.Store(o.Name, held)
 }

@@ -99,7 +99,7 @@ func (r *Runs) See(objects book.Objects) (lifecycle.Observed, error) {
 	o := lifecycle.Observed{Objects: objects, Rules: r.rules, Now: r.now()}
 	if held, ok := r.objections.Load(o.Name); ok && o.Run != nil && held.(objection).run == o.Run.UID {
 		against := held.(objection)
-		o.Problem, o.Unsaid, o.Unended = against.problem, against.unsaid, against.unended
+		o.Problem, o.Unsaid, o.Unended = against.problem.text, against.unsaid, against.unended.text
 	}
 	look, known := r.book.Look(o.Objects)
 	o.Look = look
@@ -136,6 +136,9 @@ func (r *Runs) CarryOut(ctx context.Context, o lifecycle.Observed, d lifecycle.D
 		return out, errors.Join(untold, unguarded, undeleted) // what comes to the caches looks again
 	}
 	err := r.goOn(ctx, &o, &d, &out)
+	if r.isOver(&o) {
+		out.After = lifecycle.Soonest(out.After, time.Second)
+	}
 	return out, errors.Join(untold, unguarded, undeleted, err)
 }
 
@@ -160,12 +163,16 @@ func (r *Runs) tellFirst(ctx context.Context, o *lifecycle.Observed, d *lifecycl
 // goOn makes the writes that follow once pods have been deleted. Pods that cannot be given ranks keep nothing back but
 // what tells that those ranks are lost.
 func (r *Runs) goOn(ctx context.Context, o *lifecycle.Observed, d *lifecycle.Decision, out *Outcome) error {
+	before := said{}
+	if o.Run != nil {
+		before = r.heldAgainst(o).problem
+	}
 	untaken := r.takeIn(ctx, d)
 	if untaken != nil {
 		*d = d.WithoutReplacements()
 	}
 	err := errors.Join(untaken, r.outlive(ctx, o, d.Outlived), r.finish(ctx, o, d, out))
-	r.noteUntaken(o, untaken)
+	r.noteUntaken(o, before, untaken)
 	return err
 }
 
@@ -194,7 +201,7 @@ func (r *Runs) finish(ctx context.Context, o *lifecycle.Observed, d *lifecycle.D
 		switch {
 		case TooLarge(err) && d.Starts(o.Run):
 			out.Unsaid, out.After = err, lifecycle.Soonest(out.After, unsaidRest)
-			r.objections.Store(o.Name, objection{run: o.Run.UID, problem: notTaken("status", err),
+			r.objections.Store(o.Name, objection{run: o.Run.UID, problem: said{notTaken("status", err), o.Now},
 				unsaid: o.Now.Add(unsaidRest)})
 			_, err = r.deletePods(ctx, lifecycle.Withdrawn(*o))
 			return err

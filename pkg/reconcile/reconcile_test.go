@@ -262,7 +262,7 @@ func TestOrder(t *testing.T) {
 				t.Errorf("remembered: %q, want %q", got, c.problem)
 			}
 			o := observed()
-			if got := runs.heldAgainst(&o).unended; got != c.unended {
+			if got := runs.heldAgainst(&o).unended.text; got != c.unended {
 				t.Errorf("remembered of what is to go: %q, want %q", got, c.unended)
 			}
 		})
