@@ -63,9 +63,11 @@ func (b *Book) DeletePod(pod *corev1.Pod) {
 	})
 }
 
-// ends notes that a pod has ended. Who has done so before being told to go went for nobody's sake, but for its node's.
+// ends notes that a pod has ended. Who has done so before being told to go went for nobody's sake, but for its node's,
+// or since it was done.
 func (h *holding) ends(pod *corev1.Pod) {
-	if e, failed := ending.Of(pod); failed && e.Cause == rqv1.CauseNode {
+	e, failed := ending.Of(pod)
+	if failed && e.Cause == rqv1.CauseNode || h.left == nil && pod.Status.Phase == corev1.PodSucceeded {
 		h.left = pod
 	}
 	h.unbind()

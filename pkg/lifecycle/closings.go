@@ -1,11 +1,13 @@
 package lifecycle
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 	"github.com/davidlangworthy/jobtree/pkg/rank"
@@ -149,5 +151,26 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
 		return rqv1.ClosedCompleted
 	}
+	if s.facts.theirs() && s.facts.hadCompleted(lease) {
+		return rqv1.ClosedCompleted
+	}
 	return rqv1.ClosedDeleted
+}
+
+// hadCompleted reports whether the pod of a Lease had completed before it was told to go, as the book has seen it or,
+// where the book has not, as it tells itself.
+func (f *facts) hadCompleted(lease *rqv1.Lease) bool {
+	pod := cmp.Or(f.Left[lease.PodUID()], f.podOf[lease.PodUID()])
+	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || pod.DeletionTimestamp == nil {
+		return pod != nil && pod.Status.Phase == corev1.PodSucceeded
+	}
+	grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
+	told := pod.DeletionTimestamp.Add(-secondsOf(grace))
+	ended := time.Time{}
+	for i := range pod.Status.ContainerStatuses {
+		if t := pod.Status.ContainerStatuses[i].State.Terminated; t != nil && t.FinishedAt.After(ended) {
+			ended = t.FinishedAt.Time
+		}
+	}
+	return !ended.IsZero() && (ended.Before(told) || grace == 0 && ended.Equal(told))
 }
