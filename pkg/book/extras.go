@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
 )
 
@@ -75,9 +76,9 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 	return nil, refusal
 }
 
-// comesInTurn reports whether a rank's pod follows one that has completed in a Job that has pods in turns: such pods
+// comesInTurn reports whether a rank's pod follows one that has completed in a group that has pods in turns: such pods
 // would have what the first in line waits for again and again. In groups of other kinds who runs may wait for it.
 func (g *gang) comesInTurn(m *member) bool {
-	of := g.run.Spec.Pods
-	return of != nil && of.APIGroup == "batch" && of.Kind == "Job" && g.comesAfterDone(m.part.Index)
+	key, _ := group.KeyOf(g.run)
+	return group.InTurns(key) && g.comesAfterDone(m.part.Index)
 }

@@ -92,6 +92,8 @@ type written struct {
 	// late are the annotations by which pods are made late; always says that they may be in any case.
 	late   []string
 	always bool
+	// turns says that no pod which runs waits for one that comes after another has completed.
+	turns bool
 }
 
 // kinds are what controllers write on pods, the first that applies first (R40).
@@ -112,7 +114,7 @@ var kinds = []written{
 	kubeflow("JAXJob", labelReplicaType, "jaxjob-controller"),
 	kubeflow("XGBoostJob", labelReplicaType, "xgboostjob-controller"),
 	kubeflow("PaddleJob", labelReplicaType, "paddlejob-controller"),
-	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion},
+	{api: "batch", kind: "Job", name: "batch.kubernetes.io/job-name", index: labelCompletion, turns: true},
 	{kind: "PodGroup", name: "kueue.x-k8s.io/pod-group-name", size: kueueSize},
 }
 
@@ -129,6 +131,12 @@ const apiKubeflow = "kubeflow.org"
 func kubeflow(kind, part string, operators ...string) written {
 	return written{api: apiKubeflow, kind: kind, name: "training.kubeflow.org/job-name",
 		by: "training.kubeflow.org/operator-name", is: operators, part: part, index: "training.kubeflow.org/replica-index"}
+}
+
+// InTurns reports whether pods of a group come in turns: none that runs waits for one that comes after another has
+// completed. In groups of kinds of which that is not said those that run may.
+func InTurns(k Key) bool {
+	return slices.ContainsFunc(kinds, func(w written) bool { return w.turns && w.api == k.API && w.kind == k.Kind })
 }
 
 // Of returns the group that a pod is in.
