@@ -167,35 +167,52 @@ func (k *keptRooms) giveUpForgone(g *gang, before []rqv1.RunForgone) (waits bool
 }
 
 // forgone reports whether nothing is kept for a rank: what was has been given up, as the Run's status says, and the
-// rank has held nothing since, or its pod comes after one that has completed.
+// rank has held nothing since, or its pod comes after one that has completed. One whose pod is there is not where none
+// of the others goes on: the group starts again as a whole then.
 func (g *gang) forgone(index int) bool {
 	if !g.late() {
 		return false
 	}
-	if g.afterDone(index) {
-		return g.comesAfterDone(index)
+	m, last := g.comer(index)
+	if m != nil && last != nil && last.reason == rqv1.ClosedCompleted {
+		return g.anyHolds(func(other *member) bool { return other.goesOnBeside(m, last.ended) })
 	}
 	ranks := g.run.Status.Forgone
 	at, found := slices.BinarySearchFunc(ranks, index, func(f rqv1.RunForgone, index int) int {
 		return cmp.Compare(int(f.Index), index)
 	})
-	last := g.latest[rank.Part{Index: index}]
-	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "")
+	return found && (last == nil || last.pod == ranks[at].Pod && last.reason != "") &&
+		(m == nil || g.anyHolds(func(*member) bool { return true }))
 }
 
-// afterDone reports whether a rank's pod, which holds nothing yet, comes after one that has completed.
-func (g *gang) afterDone(index int) bool {
+// comer returns a rank's pod that comes after another, nil where there is none that has not ended, and the Lease that
+// the rank had last.
+func (g *gang) comer(index int) (*member, *lease) {
 	m, last := g.rankAt(index), g.latest[rank.Part{Index: index}]
-	return m != nil && !m.standIn && last != nil && last.reason == rqv1.ClosedCompleted && last.pod != m.pod.UID
+	if m == nil || m.standIn || m.stage == finished || last != nil && last.pod == m.pod.UID {
+		return nil, last
+	}
+	return m, last
 }
 
-// comesAfterDone reports whether a rank's pod comes after one that has completed beside others that go on since: no
-// rank is lost by that, and this one joins like any that others make later (R28). Where none of them is there any more
-// the group starts again as a whole.
+// comesAfterDone reports whether a rank's pod, which holds nothing yet, comes after one that has completed beside
+// others that go on: no rank is lost by that, and this one joins like any that others make later (R28).
 func (g *gang) comesAfterDone(index int) bool {
-	return g.afterDone(index) && slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
-		return m != nil && m.holds() && m.had != nil && !m.had.held.After(g.latest[rank.Part{Index: index}].ended)
+	m, last := g.comer(index)
+	return m != nil && last != nil && last.reason == rqv1.ClosedCompleted && g.forgone(index)
+}
+
+// anyHolds reports whether one of a gang's ranks holds its GPUs that is such.
+func (g *gang) anyHolds(such func(*member) bool) bool {
+	return slices.ContainsFunc(g.active.between(0, g.active.size), func(m *member) bool {
+		return m != nil && m.holds() && such(m)
 	})
+}
+
+// goesOnBeside reports whether a rank has gone on since an instant, or has been lost and made anew while another's pod
+// was there, which came to those that went on then.
+func (m *member) goesOnBeside(comes *member, since time.Time) bool {
+	return m.had != nil && (!m.had.held.After(since) || m.had.held.After(comes.pod.CreationTimestamp.Time))
 }
 
 // lapsesAt returns when what is kept for a rank is given up if its pod is not made; false where it is kept for as long
