@@ -60,9 +60,9 @@ func storyOfPending(s *situation) (reason, message string) {
 		return "Edited", "owner, funding or runtime was edited while the Run was starting; it starts again with the new " +
 			"values"
 	case s.overdue() && s.unmade() > 0:
-		return "DeadlineExceeded", storyOfLate(s) + untilRested(s)
+		return unboundInTime, storyOfLate(s) + untilRested(s)
 	case s.overdue():
-		return "DeadlineExceeded", storyOfUnbound(s)
+		return unboundInTime, storyOfUnbound(s)
 	case f.Problem != "":
 		return string(plan.NotCreated), f.Problem
 	case f.opportunistic():
@@ -86,7 +86,10 @@ func storyOfPending(s *situation) (reason, message string) {
 // storyOfUnmade says that pods are missing which others make. It does not say how many: they come one after the other.
 func storyOfUnmade(s *situation) (reason, message string) {
 	all := len(s.roster.core())
-	if s.starting.IsZero() {
+	switch said := saidUnbound(s.facts.Run); {
+	case s.starting.IsZero() && said != "":
+		return unboundInTime, said + notMadeAgain
+	case s.starting.IsZero():
 		return "PodsNotMade", fmt.Sprintf("not all of the group's %d pods have been created: it waits for them, and holds "+
 			"nothing until then", all)
 	}
@@ -94,25 +97,6 @@ func storyOfUnmade(s *situation) (reason, message string) {
 		"once others are bound, or ready, and their places are kept for %s after that, and for %s at most", all,
 		s.facts.GangDeadline, rank.LongestStart*s.facts.GangDeadline)
 }
-
-// storyOfUnbound says why a gang starts again that was bound in part: by what the scheduler says of the first pod that
-// was not, if it came as far as that.
-func storyOfUnbound(s *situation) string {
-	why := ""
-	for _, pod := range s.roster.all() {
-		if !active(pod) || bound(pod) {
-			continue
-		}
-		if is := scheduledOf(pod); is.Reason == corev1.PodReasonSchedulerError {
-			why = ": " + Shortened(is.Message, longestRefusal)
-			break
-		}
-	}
-	return fmt.Sprintf("not every pod could be bound within %s%s; the Run starts again", s.facts.GangDeadline, why)
-}
-
-// longestRefusal is how many bytes of what the API server says of a pod are told of its Run.
-const longestRefusal = 900
 
 // storyOfLate says why a group starts again whose controller has not created all of its pods in time.
 func storyOfLate(s *situation) string {

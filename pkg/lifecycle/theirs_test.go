@@ -298,3 +298,44 @@ func TestAPodWhoseBindingIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestARefusedBindingIsToldUntilItsPodsAreThereAgain: those that told it go, and their controller may make others late.
+func TestARefusedBindingIsToldUntilItsPodsAreThereAgain(t *testing.T) {
+	const says = `not every pod could be bound within 1m0s: pods "run-1" is forbidden: by the site; the Run starts again`
+	o := scene(func(o *Observed) {
+		o.pods("n0", "-", "-", "n3")
+		o.leases(2*time.Minute, map[int]string{0: "n0", 1: "n1", 3: "n3"})
+		o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+		for _, pod := range o.Pods {
+			pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+		}
+		o.Pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: corev1.PodReasonSchedulerError, Message: `pods "run-1" is forbidden: by the site`}}
+	})
+	pods := o.Pods
+	said := func(when, want string) {
+		t.Helper()
+		if d := Decide(o); d.Status != nil {
+			o.Run = o.Run.DeepCopy()
+			o.Run.Status = *d.Status
+		}
+		if is := o.Run.Status.Message; is != want {
+			t.Errorf("%s: it says %s", when, is)
+		}
+	}
+	said("past its deadline", says)
+	o.Pods = []*corev1.Pod{pods[0].DeepCopy(), pods[2].DeepCopy()}
+	o.Pods[0].DeletionTimestamp = &metav1.Time{Time: noon}
+	o.Leases = o.Leases[:1]
+	said("one goes", says+"; not all of its pods have been created again")
+	o.Pods, o.Leases = o.Pods[1:], nil
+	said("they are gone", says+"; not all of its pods have been created again")
+	said("that is looked at again", says+"; not all of its pods have been created again")
+	o.Pods = nil
+	for i := range 4 {
+		pod := o.maker().newRank(i)
+		pod.UID, pod.Labels[rqv1.LabelSource] = types.UID(pod.Name), string(rqv1.SourcePods)
+		o.Pods = append(o.Pods, pod)
+	}
+	said("they are there again", Waiting)
+}
