@@ -211,3 +211,37 @@ func TestGroupOfASingleJob(t *testing.T) {
 		}
 	}
 }
+
+// TestALeaderThatAsksForAnotherNumberOfGPUs than its workers, which come later, waits before it has begun, and is told.
+// One whose workers ask for none is all of its group.
+func TestALeaderThatAsksForAnotherNumberOfGPUs(t *testing.T) {
+	object := func(workers string) string {
+		return "{spec: {leaderWorkerTemplate: {size: 3, workerTemplate: {spec: {containers: [{name: c, resources: " +
+			"{limits: {" + workers + "}}}]}}}}}"
+	}
+	for name, c := range map[string]struct {
+		object  string
+		gpus    int32 // of its Run
+		problem string
+	}{
+		"the same": {object: object("nvidia.com/gpu: 1"), gpus: 3},
+		"more": {object: object("nvidia.com/gpu: 8"), problem: "LeaderWorkerSet/llm-0 asks for 1 GPUs for its leader and " +
+			"for 8 for each of its workers: " + asManyEach},
+		"none":                {object: object("cpu: 8"), gpus: 1},
+		"it may not be read":  {object: "{}", gpus: 3},
+		"it has no templates": {object: "{spec: {leaderWorkerTemplate: {size: 3}}}", gpus: 3},
+	} {
+		pod := podOf("p", 1, "leaderworkerset.sigs.k8s.io/name", "llm", "leaderworkerset.sigs.k8s.io/group-index", "0",
+			"leaderworkerset.sigs.k8s.io/worker-index", "0", "leaderworkerset.sigs.k8s.io/size!", "3",
+			rqv1.AnnotationOwner+"!", "org:team")
+		d := Derive(&Observed{Rules: testRules, Key: Of(pod).Key, Pods: []*corev1.Pod{pod}, Types: []string{"H100"},
+			Object: objectOf(t, c.object)})
+		gpus := int32(0)
+		if d.Spec != nil {
+			gpus = d.Spec.Resources.TotalGPUs
+		}
+		if d.Problem != c.problem || gpus != c.gpus {
+			t.Errorf("%s: a Run of %d GPUs, and the problem %q", name, gpus, d.Problem)
+		}
+	}
+}

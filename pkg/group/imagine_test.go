@@ -67,6 +67,11 @@ func TestImagine(t *testing.T) {
 			[]string{"LeaderWorkerSet/serve-0: 24 of H100 by 8, 0 first", "LeaderWorkerSet/serve-1: 24 of H100 by 8, 0 first"}},
 		"workers": {[]string{lws("workerTemplate: {spec: " + asks + "}")},
 			[]string{"LeaderWorkerSet/serve-0: 32 of H100 by 8, 0 first", "LeaderWorkerSet/serve-1: 32 of H100 by 8, 0 first"}},
+		"a leader that asks for fewer than workers": {[]string{lws("leaderTemplate: {spec: " +
+			strings.Replace(asks, "8", "1", 1) + "}, workerTemplate: {spec: " + asks + "}")},
+			[]string{"LeaderWorkerSet/serve-0: pod", "LeaderWorkerSet/serve-1: pod"}},
+		"a leader alone": {[]string{lws("leaderTemplate: {spec: " + asks + "}, workerTemplate: {spec: " + asksNone + "}")},
+			[]string{"LeaderWorkerSet/serve-0: 8 of H100 by 8, 0 first", "LeaderWorkerSet/serve-1: 8 of H100 by 8, 0 first"}},
 		"a pod": {[]string{podIn("p", owned)}, []string{"Pod/p: 8 of H100 by 8"}},
 		"pods of a group": {[]string{podIn("a", kueue), podIn("b", kueue)},
 			[]string{"PodGroup/g: 16 of H100 by 8"}},

@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // Shape is how many ranks a group has, which are its pods with GPUs, and where the ranks of its parts begin.
@@ -128,7 +129,7 @@ func shapeOf(o *Observed) (s Shape, waits string) {
 		s.Least = max(1, with-max(0, len(members)-s.Least))
 		s.Ranks = max(s.Least, with)
 	case size > 0 && members[0].Late && leadsWithGPUs(members):
-		s.Least, s.Ranks = size, size
+		s = led(o, members, size)
 	case size > 0 && members[0].Late:
 		s.Least, s.Ranks = size-1, size-1
 	case size > 0:
@@ -171,6 +172,25 @@ func leadsWithGPUs(members []member) bool {
 		}
 	}
 	return true
+}
+
+// led is the shape of a group that is made pod by pod and whose first pod asks for GPUs: the others may not be there
+// yet, and its object says what they are to ask for, where that may be read.
+func led(o *Observed, members []member, size int) Shape {
+	s := Shape{Least: size, Ranks: size}
+	template, says, _ := unstructured.NestedMap(o.Object, "spec", "leaderWorkerTemplate", "workerTemplate")
+	first := slices.IndexFunc(members, func(m member) bool { return m.Index == 0 })
+	pod := &corev1.Pod{}
+	if first < 0 || !says || runtime.DefaultUnstructuredConverter.FromUnstructured(template, pod) != nil {
+		return s
+	}
+	switch leads, works := members[first].gpus, o.GPUs(&pod.Spec); {
+	case works == 0:
+		return Shape{Least: 1, Ranks: 1}
+	case works != leads:
+		s.mixed = fmt.Sprintf("asks for %d GPUs for its leader and for %d for each of its workers", leads, works)
+	}
+	return s
 }
 
 // member is a pod with what it says.
