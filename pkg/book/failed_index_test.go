@@ -15,8 +15,8 @@ func TestAGroupStartsAgainWithoutWhatHasFailedForGood(t *testing.T) {
 		wants int
 		says  string
 	}{
-		"its controller says nothing": {fails: 1, wants: 4, says: "runs with 3 of 4 pods: the others have not been created, " +
-			"and no places are kept for them"},
+		"its controller says nothing": {fails: 1, wants: 4, says: "runs with 3 of 4 pods: the others have not been " +
+			"created, and no places are kept for them"},
 		"its controller says that it has three pods": {fails: 3, wants: 3, says: "bound 24 GPUs"},
 	} {
 		for _, restarts := range []bool{false, true} {

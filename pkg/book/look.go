@@ -162,8 +162,8 @@ type Look struct {
 	// Inherits is what groups that are gone have left a Run to begin with, which is to start and whose pods are made late
 	// (R46); nil for nothing.
 	Inherits *rqv1.RunHeldInVain
-	// Left are the pods with open Leases that have been told to go, or have ended or are gone before, as they were then. A Run's status has
-	// room for the ends of a few, and those that go at once are in no cache long enough.
+	// Left are the pods with open Leases that have been told to go, or have ended or are gone before, as they were then.
+	// A Run's status has room for the ends of a few, and those that go at once are in no cache long enough.
 	Left map[types.UID]*corev1.Pod
 	// Here are the pods with open Leases that no cache holds and of whose end the book has not heard, and Vanished those
 	// that are gone while their containers may run.

@@ -66,8 +66,8 @@ func TestIndexesThatHaveFailedBesideOthersThatHaveCompleted(t *testing.T) {
 	}
 }
 
-// A Job that has pods in turns keeps nothing for ranks whose pods have failed for good once fewer are left than run at a
-// time, and keeps as many as before until then: others come into them.
+// A Job that has pods in turns keeps nothing for ranks whose pods have failed for good once fewer are left than run at
+// a time, and keeps as many as before until then: others come into them.
 func TestIndexesOfAJobInTurnsThatHaveFailedForGood(t *testing.T) {
 	const runs, fails, done = corev1.PodRunning, corev1.PodFailed, corev1.PodSucceeded
 	for name, c := range map[string]struct {

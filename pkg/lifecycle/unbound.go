@@ -38,8 +38,8 @@ func storyOfUnbound(s *situation) string {
 // longestRefusal is how many bytes of what the API server says of a pod are told of its Run.
 const longestRefusal = 900
 
-// saidUnbound returns what a Run says of an attempt in which not every pod could be bound; empty where it says something
-// else by now. It does until its pods are there again.
+// saidUnbound returns what a Run says of an attempt in which not every pod could be bound; empty where it says
+// something else by now. It does until its pods are there again.
 func saidUnbound(run *rqv1.Run) string {
 	is := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
 	if is == nil || is.Reason != unboundInTime || is.ObservedGeneration != run.Generation || run.Spec.TheirsComeLate() {

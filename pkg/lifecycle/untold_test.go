@@ -70,8 +70,8 @@ func TestPodsOfOthersThatNobodyPaysForAreTold(t *testing.T) {
 	says(400*time.Second, short("short by 1"))
 }
 
-// TestALateRankIsToldWhatItLacks though something else is held against other pods of its Run: of those that came too late
-// only what they lack themselves is told, and by a cycle where that is room.
+// TestALateRankIsToldWhatItLacks though something else is held against other pods of its Run: of those that came too
+// late only what they lack themselves is told, and by a cycle where that is room.
 func TestALateRankIsToldWhatItLacks(t *testing.T) {
 	for name, c := range map[string]struct {
 		reason  plan.Reason

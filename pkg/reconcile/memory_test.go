@@ -150,8 +150,8 @@ func TestWhatIsMendedIsForgotten(t *testing.T) {
 	}
 }
 
-// TestARefusalIsToldAsItWas for a while, whatever it says by now: texts may tell of ports and times, and each that is told
-// has it be tried again. Of nothing that is over is anything told.
+// TestARefusalIsToldAsItWas for a while, whatever it says by now: texts may tell of ports and times, and each that is
+// told has it be tried again. Of nothing that is over is anything told.
 func TestARefusalIsToldAsItWas(t *testing.T) {
 	denied := func(port int) error {
 		return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "train-0",
@@ -159,7 +159,8 @@ func TestARefusalIsToldAsItWas(t *testing.T) {
 	}
 	ways := map[string]func(err error) (api *recorder, d lifecycle.Decision){
 		"creations": func(err error) (*recorder, lifecycle.Decision) {
-			return &recorder{fails: map[string]error{"create train-0": err}}, lifecycle.Decision{Create: []*corev1.Pod{podOf("0")}}
+			return &recorder{fails: map[string]error{"create train-0": err}},
+				lifecycle.Decision{Create: []*corev1.Pod{podOf("0")}}
 		},
 		"labels": func(err error) (*recorder, lifecycle.Decision) {
 			return &recorder{fails: map[string]error{"adopt": err}},

@@ -92,8 +92,8 @@ type said struct {
 	since time.Time
 }
 
-// saidFor is for how long a refusal is told as it was when it says something else: it may name ports and times, and each
-// text is a write of the status, after which it is tried again.
+// saidFor is for how long a refusal is told as it was when it says something else: it may name ports and times, and
+// each text is a write of the status, after which it is tried again.
 const saidFor = time.Minute
 
 // then returns what is told once it is refused with a text.
