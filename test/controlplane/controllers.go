@@ -33,9 +33,11 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 	})
 }
 
-// controllers are those that kube-controller-manager runs: all but those of Endpoints, which write with every pod that
-// comes and goes what EndpointSlices have too.
-const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller"
+// controllers are those that kube-controller-manager runs: all but those that write with every pod that comes and goes
+// what EndpointSlices have too, and with every node or namespace what no kubelet of kwok's reads: for how long it may
+// keep what it has read, and whom a pod's containers are to trust.
+const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller," +
+	"-root-ca-certificate-publisher-controller"
 
 func (c *ControlPlane) controlsProcess() (*Process, error) {
 	kubeconfig, err := c.KubeconfigForUser("system:kube-controller-manager")
