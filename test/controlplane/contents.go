@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func (c *ControlPlane) RestoreTo(ctx context.Context, before *Contents, goes fun
 			}
 			select {
 			case <-ctx.Done():
-				return ctx.Err()
+				return fmt.Errorf("%w: still written: %q", ctx.Err(), keysOf(writes))
 			case <-time.After(settling):
 			}
 		}
@@ -132,6 +133,15 @@ func inNamespace(key, namespace string) bool {
 		parts = parts[1:]
 	}
 	return len(parts) >= 3 && parts[len(parts)-2] == namespace
+}
+
+// keysOf are the keys that some operations write.
+func keysOf(writes []clientv3.Op) []string {
+	keys := make([]string, len(writes))
+	for i, w := range writes {
+		keys[i] = string(w.KeyBytes())
+	}
+	return keys
 }
 
 func write(ctx context.Context, etcd *clientv3.Client, writes []clientv3.Op) error {

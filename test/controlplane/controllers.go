@@ -27,10 +27,22 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return c.ControllerManager.WaitUntil(ctx, func(ctx context.Context) error {
-		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
+	return c.ControllerManager.WaitUntil(ctx, c.served)
+}
+
+// served is an error until every namespace has what the controllers make in each.
+func (c *ControlPlane) served(ctx context.Context) error {
+	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
 		return err
-	})
+	}
+	for i := range namespaces.Items {
+		accounts := c.client.CoreV1().ServiceAccounts(namespaces.Items[i].Name)
+		if _, err := accounts.Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // controllers are those that kube-controller-manager runs: all but those that write with every pod that comes and goes
