@@ -106,6 +106,11 @@ func (s *site) close() {
 	if client.IgnoreNotFound(err) != nil {
 		s.t.Error(err)
 	}
+	for _, budget := range s.glance().budgets { // whoever looks at a site reads those of all
+		if err := client.IgnoreNotFound(s.api.Delete(ctx, &budget)); err != nil {
+			s.t.Error(err)
+		}
+	}
 	// The shared cluster would have hundreds of kubelets in the end, each with a lease to renew.
 	if err := s.api.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"gpu.flavor": s.flavor}); err != nil {
 		s.t.Error(err)
