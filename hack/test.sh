@@ -2,9 +2,9 @@
 # Runs all tests. Property tests draw the same every time, so that a failure is the change's; make campaign looks for what
 # nobody has seen. The race detector looks at packages that do many things at the same time, and at the one test that has many
 # ask the book at once. Of packages that start control planes two run at a time; most of their tests wait for something most of
-# the time, so that four of each run at once whatever the number of processors: with more two cores have nothing left, and
-# what an API server answers in seconds comes too late for who waits for it. The one that takes longest begins. Fuzz targets
-# run for seconds beyond their seeds.
+# the time, so that six run at once whatever the number of processors: with more two cores have nothing left, and what an API
+# server answers in seconds comes too late for who waits for it. The one that takes longest begins. Fuzz targets run for
+# seconds beyond their seeds.
 # Arguments go to every go test.
 # With RERUN=1 up to three scenarios that fail run once more by themselves, and the report at the end names them: on a machine
 # that is busy with other things a scenario may miss its time.
@@ -12,7 +12,7 @@
 # expression of names of tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=2 -parallel=4)
+go=${GO:-go} scenarios=(-shuffle=on -timeout=40m -p=2 -parallel=6)
 
 # real: of the packages that it reads, those that start control planes, the longest first.
 real() {

@@ -8,178 +8,157 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Contents are the objects of a control plane that are in no namespace or in some, each with its version. A control
-// plane that has them again is as it was: to start one takes longer than many a test.
-type Contents struct {
-	namespaces []string
-	versions   map[object]string
-}
+const (
+	// registry is what the keys of all objects begin with.
+	registry = "/registry/"
+	// transaction is how many keys etcd lets one transaction write.
+	transaction = 128
+	// settling is how long nothing may come up any more: controllers still write what they have not heard of yet.
+	settling = 100 * time.Millisecond
+)
 
-// object is one of the API's.
-type object struct {
-	kind            schema.GroupVersionKind
-	namespace, name string
-}
+// Contents are the objects of a control plane as its etcd has them. A control plane that has them again is as it was: to
+// start one takes longer than many a test, and to have the API list and delete all that a test has left costs as much as
+// many a test.
+type Contents struct{ objects map[string]*mvccpb.KeyValue }
 
-func (o object) String() string {
-	return o.kind.Kind + " " + strings.TrimPrefix(o.namespace+"/"+o.name, "/")
-}
-
-func (o object) compare(p object) int { return strings.Compare(o.String(), p.String()) }
-
-func (o object) metadata() *metav1.PartialObjectMetadata {
-	m := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: o.name}}
-	m.SetGroupVersionKind(o.kind)
-	return m
-}
-
-// volatile are the groups and kinds that change by themselves, or say what others do.
-var volatile = []string{"apiregistration.k8s.io", "events.k8s.io", "discovery.k8s.io", "Event", "ComponentStatus"}
-
-// Contents returns what the control plane holds in no namespace and in these.
-func (c *ControlPlane) Contents(ctx context.Context, namespaces ...string) (*Contents, error) {
-	api, err := c.remover()
-	if err != nil {
-		return nil, err
-	}
-	served, err := discovery.ServerPreferredResources(c.client.Discovery())
-	if err != nil {
-		return nil, err
-	}
-	found := &Contents{namespaces, map[object]string{}}
-	for _, list := range served {
-		version, err := schema.ParseGroupVersion(list.GroupVersion)
+// Contents returns what the control plane holds.
+func (c *ControlPlane) Contents(ctx context.Context) (*Contents, error) {
+	found := &Contents{map[string]*mvccpb.KeyValue{}}
+	err := c.withEtcd(func(etcd *clientv3.Client) error {
+		all, err := etcd.Get(ctx, registry, clientv3.WithPrefix())
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for i := range list.APIResources {
-			r := &list.APIResources[i]
-			if !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") ||
-				slices.Contains(volatile, version.Group) || slices.Contains(volatile, r.Kind) {
-				continue
-			}
-			in := []string{metav1.NamespaceNone}
-			if r.Namespaced {
-				in = namespaces
-			}
-			for _, namespace := range in {
-				if err := found.read(ctx, api, version.WithKind(r.Kind), namespace); err != nil {
-					return nil, err
-				}
-			}
+		for _, object := range all.Kvs {
+			found.objects[string(object.Key)] = object
 		}
-	}
-	return found, nil
+		return nil
+	})
+	return found, err
 }
 
-func (c *Contents) read(ctx context.Context, api client.Client, kind schema.GroupVersionKind, namespace string) error {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind)
-	if err := api.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("listing %v: %w", kind, err)
-	}
-	for i := range list.Items {
-		o := &list.Items[i]
-		version := fmt.Sprint(o.Generation) // what its status says may change
-		if o.Generation == 0 {
-			version = o.ResourceVersion
+// RestoreTo deletes what the control plane did not hold before, tells which namespaces go, and puts back what was changed
+// or deleted. It is an error if things still come up when the context ends. Nobody but the control plane's own
+// controllers may write meanwhile.
+func (c *ControlPlane) RestoreTo(ctx context.Context, before *Contents, goes func(namespace string)) error {
+	return c.withEtcd(func(etcd *clientv3.Client) error {
+		for first := true; ; first = false {
+			writes, err := before.differences(ctx, etcd, first, goes)
+			if err != nil || len(writes) == 0 && !first {
+				return err
+			}
+			if err := write(ctx, etcd, writes); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%w: still written: %q", ctx.Err(), keysOf(writes))
+			case <-time.After(settling):
+			}
 		}
-		c.versions[object{kind, o.Namespace, o.Name}] = string(o.UID) + " " + version
+	})
+}
+
+// differences returns what is to be written so that etcd has the contents again. What differs once it has been put back
+// is what a controller says of it, and taken as it is.
+func (c *Contents) differences(ctx context.Context, etcd *clientv3.Client, first bool, goes func(namespace string),
+) ([]clientv3.Op, error) {
+	now, err := etcd.Get(ctx, registry, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	var writes []clientv3.Op
+	missing := maps.Clone(c.objects)
+	for _, object := range now.Kvs {
+		key := string(object.Key)
+		was := c.objects[key]
+		delete(missing, key)
+		switch {
+		case itsOwn(key):
+		case was == nil:
+			if namespace, is := strings.CutPrefix(key, registry+"namespaces/"); is {
+				goes(namespace)
+			}
+			writes = append(writes, clientv3.OpDelete(key))
+		case was.ModRevision == object.ModRevision:
+		case first:
+			writes = append(writes, clientv3.OpPut(key, string(was.Value)))
+		default:
+			was.ModRevision = object.ModRevision
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(missing)) {
+		if !itsOwn(key) {
+			writes = append(writes, clientv3.OpPut(key, string(missing[key].Value)))
+		}
+	}
+	return writes, nil
+}
+
+// itsOwn tells whether an object is none that tests change: what the control plane writes for itself.
+func itsOwn(key string) bool {
+	return strings.HasPrefix(key, registry+"apiregistration.k8s.io/") || strings.HasPrefix(key, registry+"ranges/") ||
+		inNamespace(key, metav1.NamespaceSystem)
+}
+
+// Forget deletes a namespace in which nothing runs any more, with all that is left in it. It costs one write; the
+// namespace controller asks for each kind that is served whether there is one.
+func (c *ControlPlane) Forget(ctx context.Context, namespace string) error {
+	return c.withEtcd(func(etcd *clientv3.Client) error {
+		all, err := etcd.Get(ctx, registry, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		writes := []clientv3.Op{clientv3.OpDelete(registry + "namespaces/" + namespace)}
+		for _, object := range all.Kvs {
+			if key := string(object.Key); inNamespace(key, namespace) {
+				writes = append(writes, clientv3.OpDelete(key))
+			}
+		}
+		return write(ctx, etcd, writes)
+	})
+}
+
+// inNamespace tells whether a key is that of an object in a namespace: /registry/RESOURCE/NAMESPACE/NAME, with a group
+// before the resource if it is defined by a CustomResourceDefinition.
+func inNamespace(key, namespace string) bool {
+	parts := strings.Split(strings.TrimPrefix(key, registry), "/")
+	if strings.Contains(parts[0], ".") {
+		parts = parts[1:]
+	}
+	return len(parts) >= 3 && parts[len(parts)-2] == namespace
+}
+
+// keysOf are the keys that some operations write.
+func keysOf(writes []clientv3.Op) []string {
+	keys := make([]string, len(writes))
+	for i, w := range writes {
+		keys[i] = string(w.KeyBytes())
+	}
+	return keys
+}
+
+func write(ctx context.Context, etcd *clientv3.Client, writes []clientv3.Op) error {
+	for some := range slices.Chunk(writes, transaction) {
+		if _, err := etcd.Txn(ctx).Then(some...).Commit(); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// RestoreTo deletes what the control plane did not hold before, and tells which namespaces go. It is an error if
-// something is left, or not as it was, when the context ends.
-func (c *ControlPlane) RestoreTo(ctx context.Context, before *Contents, goes func(namespace string)) error {
-	api, err := c.remover()
+// withEtcd does something with a client of the control plane's etcd.
+func (c *ControlPlane) withEtcd(do func(*clientv3.Client) error) error {
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{c.etcdAddress}})
 	if err != nil {
 		return err
 	}
-	for {
-		going, err := c.remove(ctx, api, before, goes)
-		if err == nil {
-			break
-		}
-		for len(going) > 0 && ctx.Err() == nil { // to see whether they are gone costs less than to list all there is
-			namespace := object{corev1.SchemeGroupVersion.WithKind("Namespace"), metav1.NamespaceNone, going[0]}.metadata()
-			if apierrors.IsNotFound(api.Get(ctx, client.ObjectKeyFromObject(namespace), namespace)) {
-				going = going[1:]
-				continue
-			}
-			pause(ctx)
-		}
-		if ctx.Err() != nil {
-			return err
-		}
-		pause(ctx)
-	}
-	for _, namespace := range before.namespaces {
-		if err := api.DeleteAllOf(ctx, &corev1.Event{}, client.InNamespace(namespace)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// pause waits for a moment, or until the context ends.
-func pause(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(100 * time.Millisecond):
-	}
-}
-
-// remove deletes what the control plane did not hold before. It is an error if something was there, or is not as it
-// was; it returns the namespaces among that.
-func (c *ControlPlane) remove(ctx context.Context, api client.Client, before *Contents,
-	goes func(namespace string)) (namespaces []string, err error) {
-	now, err := c.Contents(ctx, before.namespaces...)
-	if err != nil {
-		return nil, err
-	}
-	var differ []string
-	for _, key := range slices.SortedFunc(maps.Keys(now.versions), object.compare) {
-		if _, installed := before.versions[key]; installed {
-			continue
-		}
-		differ = append(differ, key.String())
-		if key.kind.Kind == "Namespace" {
-			// The nodes of its pods may be gone.
-			err := api.DeleteAllOf(ctx, &corev1.Pod{}, client.InNamespace(key.name), client.GracePeriodSeconds(0))
-			if err != nil {
-				return nil, err
-			}
-			namespaces = append(namespaces, key.name)
-			goes(key.name)
-		}
-		if err := api.Delete(ctx, key.metadata()); err != nil && !apierrors.IsNotFound(err) {
-			return nil, err
-		}
-	}
-	for _, key := range slices.SortedFunc(maps.Keys(before.versions), object.compare) {
-		if now.versions[key] != before.versions[key] {
-			differ = append(differ, key.String())
-		}
-	}
-	if len(differ) > 0 {
-		err = fmt.Errorf("other than when it was new: %s", strings.Join(differ, ", "))
-	}
-	return namespaces, err
-}
-
-// remover is a client with all rights, under the one name that may delete the record of what was spent.
-func (c *ControlPlane) remover() (client.Client, error) {
-	config := c.AdminConfig()
-	config.Impersonate.UserName = "system:serviceaccount:" + Namespace + ":" + SchedulerAccount
-	config.Impersonate.Groups = []string{"system:masters"}
-	return client.New(config, client.Options{})
+	defer func() { _ = etcd.Close() }()
+	return do(etcd)
 }

@@ -27,15 +27,29 @@ func (c *ControlPlane) startControllers(ctx context.Context) (err error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return c.ControllerManager.WaitUntil(ctx, func(ctx context.Context) error {
-		_, err := c.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})
-		return err
-	})
+	return c.ControllerManager.WaitUntil(ctx, c.served)
 }
 
-// controllers are those that kube-controller-manager runs: all but those of Endpoints, which write with every pod that
-// comes and goes what EndpointSlices have too.
-const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller"
+// served is an error until every namespace has what the controllers make in each.
+func (c *ControlPlane) served(ctx context.Context) error {
+	namespaces, err := c.client.CoreV1().Namespaces().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range namespaces.Items {
+		accounts := c.client.CoreV1().ServiceAccounts(namespaces.Items[i].Name)
+		if _, err := accounts.Get(ctx, "default", metav1.GetOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controllers are those that kube-controller-manager runs: all but those that write with every pod that comes and goes
+// what EndpointSlices have too, and with every node or namespace what no kubelet of kwok's reads: for how long it may
+// keep what it has read, and whom a pod's containers are to trust.
+const controllers = "*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller," +
+	"-root-ca-certificate-publisher-controller"
 
 func (c *ControlPlane) controlsProcess() (*Process, error) {
 	kubeconfig, err := c.KubeconfigForUser("system:kube-controller-manager")

@@ -29,6 +29,10 @@ type reader struct {
 	kubeconfig string
 }
 
+// playing has a place for each page that is played at a time. With more of them, beside the scenarios of another package,
+// what a page waits for would take longer than it does for a reader.
+var playing = make(chan struct{}, 4)
+
 func TestDocs(t *testing.T) {
 	root := checkout(t)
 	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
@@ -51,6 +55,8 @@ func TestDocs(t *testing.T) {
 		if slices.ContainsFunc(blocks, func(b block) bool { return b.language == "yaml" || b.runs() }) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel() // each has a control plane for itself
+				playing <- struct{}{}
+				defer func() { <-playing }()
 				play(t, root, name, personOf(string(data)), blocks)
 			})
 		}

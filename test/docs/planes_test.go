@@ -5,7 +5,6 @@ import (
 	"os"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -60,6 +59,6 @@ func startPlane(ctx context.Context, jobSets bool) (*plane, error) {
 		return nil, err
 	}
 	p := &plane{c, dir, nil}
-	p.asNew, err = c.Contents(ctx, controlplane.Namespace, metav1.NamespaceDefault)
+	p.asNew, err = c.Contents(ctx)
 	return p, err
 }

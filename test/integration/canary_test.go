@@ -63,7 +63,7 @@ func newCanary(kube kubernetes.Interface) *canary {
 func (c *canary) sing(kube kubernetes.Interface) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	of := metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "canary"}
+	of := metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "canary"}
 	maps := kube.CoreV1().ConfigMaps(of.Namespace)
 	_, err := maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: of}, metav1.CreateOptions{})
 	tells, watchErr := maps.Watch(ctx, metav1.SingleObject(of))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -35,10 +36,13 @@ func TestNodesThatAreLeftOut(t *testing.T) {
 	})
 }
 
+// ofNodes are the events about nodes, and about all else that is in no namespace.
+const ofNodes = client.InNamespace(metav1.NamespaceDefault)
+
 // nodeTold is an error unless an event tells something of a node, and why.
 func (s *site) nodeTold(node, reason, why string) error {
 	var events eventsv1.EventList
-	if err := s.api.List(s.t.Context(), &events); err != nil {
+	if err := s.api.List(s.t.Context(), &events, ofNodes); err != nil {
 		return err
 	}
 	for _, event := range events.Items {

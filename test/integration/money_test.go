@@ -210,7 +210,11 @@ func (s *site) awaitEvent(kind, name, reason string) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("event %s of %s %s", reason, kind, name), func() error {
 		var events eventsv1.EventList
-		err := s.api.List(s.t.Context(), &events, client.MatchingFields{"regarding.kind": kind, "regarding.name": name,
+		in := ofNodes
+		if kind == "Run" {
+			in = client.InNamespace(s.namespace)
+		}
+		err := s.api.List(s.t.Context(), &events, in, client.MatchingFields{"regarding.kind": kind, "regarding.name": name,
 			"reason": reason})
 		if err == nil && len(events.Items) == 0 {
 			err = errors.New("there is none")

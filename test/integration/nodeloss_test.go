@@ -93,7 +93,7 @@ func (s *site) recordedLost(name, reason string) error {
 		return err
 	}
 	var events eventsv1.EventList
-	if err := s.api.List(s.t.Context(), &events); err != nil {
+	if err := s.api.List(s.t.Context(), &events, ofNodes); err != nil {
 		return err
 	}
 	for _, event := range events.Items {

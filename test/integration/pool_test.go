@@ -27,7 +27,7 @@ func pooled(jobSets bool) (*cluster, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.asNew, err = c.Contents(context.Background(), controlplane.Namespace)
+		c.asNew, err = c.Contents(context.Background())
 		return c, err
 	})
 	if err != nil {

@@ -71,11 +71,26 @@ func (s *site) get(name string) (*rqv1.Run, error) {
 	return run, err
 }
 
-// await waits until a Run is in a phase with a message that holds a text.
+// told is a Run as the watches tell of it, which may be a moment old; nil if they have not told of it yet.
+func (s *site) told(name string) *rqv1.Run {
+	o, there, _ := s.mirror.runs.GetStore().GetByKey(s.namespace + "/" + name) // a store's never fails
+	if !there {
+		return nil
+	}
+	return o.(*rqv1.Run)
+}
+
+// await waits until a Run is in a phase with a message that holds a text. The API server is not asked as long as its
+// watches tell of another.
 func (s *site) await(name string, phase rqv1.RunPhase, message string) *rqv1.Run {
 	s.t.Helper()
 	var run *rqv1.Run
 	eventually(s.t, fmt.Sprintf("Run %s is to be %s with %q", name, phase, message), func() (err error) {
+		if told := s.told(name); told != nil {
+			if err := is(told, phase, message); err != nil {
+				return err
+			}
+		}
 		if run, err = s.get(name); err == nil {
 			err = is(run, phase, message)
 		}

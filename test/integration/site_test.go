@@ -98,9 +98,18 @@ func (s *site) close() {
 		s.t.Errorf("after the Runs of %s were deleted: %v", s.namespace, err)
 		s.tell(ctx)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-	if err := s.api.Delete(ctx, namespace); err != nil && !apierrors.IsNotFound(err) {
+	if s.t.Failed() { // something may run there
+		err = s.api.Delete(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}})
+	} else {
+		err = s.Forget(ctx, s.namespace)
+	}
+	if client.IgnoreNotFound(err) != nil {
 		s.t.Error(err)
+	}
+	for _, budget := range s.glance().budgets { // whoever looks at a site reads those of all
+		if err := client.IgnoreNotFound(s.api.Delete(ctx, &budget)); err != nil {
+			s.t.Error(err)
+		}
 	}
 	// The shared cluster would have hundreds of kubelets in the end, each with a lease to renew.
 	if err := s.api.DeleteAllOf(ctx, &corev1.Node{}, client.MatchingLabels{"gpu.flavor": s.flavor}); err != nil {

@@ -179,7 +179,9 @@ func (c *realCluster) World() *story.World {
 	events := &eventsv1.EventList{}
 	eventually(c.s.t, "reading the site", func() (err error) {
 		if is, err = c.s.look(c.s.t.Context()); err == nil {
-			err = c.s.api.List(c.s.t.Context(), events)
+			ctx, ofAll := c.s.t.Context(), &eventsv1.EventList{}
+			err = errors.Join(c.s.api.List(ctx, events, client.InNamespace(c.s.namespace)), c.s.api.List(ctx, ofAll, ofNodes))
+			events.Items = append(events.Items, ofAll.Items...)
 		}
 		return err
 	})
