@@ -131,25 +131,25 @@ func (p podWriter) deletePod(ctx context.Context, d *lifecycle.Deletion) error {
 
 // logDeletions says which pods go and why, in a line for each reason, and which do not.
 func logDeletions(ctx context.Context, deletions []lifecycle.Deletion, errs []error) {
-	gone, stay := map[string][]klog.ObjectRef{}, map[string][]klog.ObjectRef{}
-	why := map[string]error{}
+	type fate struct{ why, what string }
+	pods, first := map[fate][]klog.ObjectRef{}, map[fate]error{}
 	for i := range deletions {
-		d := &deletions[i]
-		if errs[i] == nil {
-			gone[d.Why] = append(gone[d.Why], klog.KObj(d.Pod))
-			continue
+		of := fate{deletions[i].Why, "Pods are deleted"}
+		if errs[i] != nil {
+			of.what = "Pods could not be deleted"
 		}
-		stay[d.Why] = append(stay[d.Why], klog.KObj(d.Pod))
-		why[d.Why] = cmp.Or(why[d.Why], errs[i])
+		pods[of] = append(pods[of], klog.KObj(deletions[i].Pod))
+		first[of] = cmp.Or(first[of], errs[i])
 	}
-	for _, because := range slices.Sorted(maps.Keys(gone)) {
-		all := gone[because]
-		klog.FromContext(ctx).Info("Pods are deleted", "why", because, "number", len(all), "pods", all[:min(4, len(all))])
-	}
-	for _, because := range slices.Sorted(maps.Keys(stay)) {
-		all := stay[because]
-		klog.FromContext(ctx).Error(why[because], "Pods could not be deleted", "why", because, "number", len(all), "pods",
-			all[:min(4, len(all))])
+	byWhy := func(a, b fate) int { return cmp.Or(cmp.Compare(a.why, b.why), cmp.Compare(a.what, b.what)) }
+	for _, of := range slices.SortedFunc(maps.Keys(pods), byWhy) {
+		all := pods[of]
+		values := []any{"why", of.why, "number", len(all), "pods", all[:min(4, len(all))]}
+		if err := first[of]; err != nil {
+			klog.FromContext(ctx).Error(err, of.what, values...)
+		} else {
+			klog.FromContext(ctx).Info(of.what, values...)
+		}
 	}
 }
 

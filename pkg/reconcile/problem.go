@@ -162,7 +162,7 @@ func (r *Runs) noteUnended(o *lifecycle.Observed, undeleted error) {
 		return
 	}
 	held, text := r.heldAgainst(o), ""
-	if refusal := firstRefused(undeleted); refusal != nil {
+	if refusal := firstOf(undeleted, Refused); refusal != nil {
 		text = lifecycle.Shortened(refusal.Error(), longestProblem)
 	}
 	held.unended = held.unended.then(text, o.Now)
@@ -172,28 +172,12 @@ func (r *Runs) noteUnended(o *lifecycle.Observed, undeleted error) {
 // noteUntaken remembers why the API server does not let pods that others have made get their ranks, so that the next
 // decision tells it. Before is what was held against them before this one.
 func (r *Runs) noteUntaken(o *lifecycle.Observed, before said, untaken error) {
-	if refusal := firstRefused(untaken); refusal != nil && o.Run != nil {
+	if refusal := firstOf(untaken, Refused); refusal != nil && o.Run != nil {
 		held := r.heldAgainst(o)
 		held.problem = before.then("the API server refuses the labels by which the group's pods get their ranks: "+
 			lifecycle.Shortened(refusal.Error(), longestProblem), o.Now)
 		r.hold(o, held)
 	}
-}
-
-// firstRefused returns the first refusal among errors that were joined; nil for none.
-func firstRefused(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		for _, e := range joined.Unwrap() {
-			if refusal := firstRefused(e); refusal != nil {
-				return refusal
-			}
-		}
-		return nil
-	}
-	if Refused(err) {
-		return err
-	}
-	return nil
 }
 
 // longestUntold is how long a status that is to be told first is tried to be written before what it tells of is done.
@@ -241,9 +225,20 @@ func (r *Runs) noteDelay(o *lifecycle.Observed, problem error) {
 }
 
 // first returns the first of errors that were joined: a gang's pods fail alike.
-func first(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) > 0 {
-		return joined.Unwrap()[0]
+func first(err error) error { return firstOf(err, func(error) bool { return true }) }
+
+// firstOf returns the first of errors that were joined that is of a kind; nil for none.
+func firstOf(err error, kind func(error) bool) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			if found := firstOf(e, kind); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	if err == nil || !kind(err) {
+		return nil
 	}
 	return err
 }
