@@ -57,7 +57,6 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 			claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
 		}
 		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
-		rejected = plan.Either(rejected, g.check.laidFor(false).off(m.part))
 		claim.Most = x.seats.mostBeside(g, claim.Most)
 	}
 	d := g.demand

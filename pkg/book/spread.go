@@ -166,15 +166,6 @@ func partOf(keys []string, labels map[string]string) string {
 	return strings.Join(values, ",")
 }
 
-// off returns a test for the nodes on which a pod is not to be, if it is to be on one; nil for none.
-func (l *layout) off(part rank.Part) func(node string) bool {
-	if l == nil || !l.exact || l.on[part] == "" {
-		return nil
-	}
-	on := l.on[part]
-	return func(node string) bool { return node != on }
-}
-
 // outside returns a test for the nodes outside of a part; nil for none.
 func (l *layout) outside(part string) func(node string) bool {
 	if part == "" {
