@@ -32,7 +32,7 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 		return c
 	}
 	for m := range g.all() {
-		if m.stage == assigned && !m.extra() {
+		if m.stage == assigned && (m.belated() || !m.extra()) {
 			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part)
 			c.seated = append(c.seated, b.seats.held[m.pod.UID].seated)
 		}
@@ -175,6 +175,7 @@ func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time)
 		}
 	}
 	x.places.unwind(g)
+	x.places.releaseBelated(asked.Places)
 	x.leaveFull(g)
 	g.check.again = false
 	if g.check.refusal != nil { // it was to have what others are leaving

@@ -2,12 +2,12 @@ package book
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // division is the nodes by their values of the labels over which some pods are spread.
@@ -101,20 +101,10 @@ func (a *arrangement) kindOf(pod *corev1.Pod) int {
 	if of := pod.Spec.Affinity; of != nil && of.PodAffinity != nil {
 		return -1
 	}
-	at := slices.IndexFunc(a.kinds, func(k *corev1.Pod) bool { return sameRules(&k.Spec, &pod.Spec) })
+	at := slices.IndexFunc(a.kinds, func(k *corev1.Pod) bool { return rank.Alike(k, pod) })
 	if at < 0 && len(a.kinds) < mostKinds {
 		at = len(a.kinds)
 		a.kinds = append(a.kinds, pod)
 	}
 	return at
-}
-
-// sameRules reports whether pods ask for the same nodes, volumes and resources.
-func sameRules(x, y *corev1.PodSpec) bool {
-	return equality.Semantic.DeepEqual(x.Affinity, y.Affinity) && maps.Equal(x.NodeSelector, y.NodeSelector) &&
-		equality.Semantic.DeepEqual(x.Tolerations, y.Tolerations) && equality.Semantic.DeepEqual(x.Volumes, y.Volumes) &&
-		equality.Semantic.DeepEqual(x.ResourceClaims, y.ResourceClaims) &&
-		slices.EqualFunc(x.Containers, y.Containers, func(c, d corev1.Container) bool {
-			return equality.Semantic.DeepEqual(c.Resources, d.Resources) && equality.Semantic.DeepEqual(c.Ports, d.Ports)
-		})
 }

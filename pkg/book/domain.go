@@ -71,7 +71,7 @@ func (t *nodeTable) domainsOf(g *gang) (map[int]string, *plan.Refusal) {
 			continue
 		}
 		part := rank.Part{Index: v.index}
-		scope := g.scope(&member{gang: g, part: part})
+		scope := g.scopeOf(part)
 		if domain := t.domainAt(g, part, v.node); domain != "" {
 			votes[scope] = append(votes[scope], domain)
 		} else if t.byName[v.node] != nil {

@@ -69,7 +69,9 @@ func (t *nodeTable) bars(flavor string, pod *corev1.Pod) func(node string) bool 
 func (t *nodeTable) rejected(g *gang, pod *corev1.Pod) func(node string) bool {
 	rejected := t.turning(g, t.barredToAny(g, pod), g.fled())
 	for _, b := range g.bans {
-		rejected = plan.Either(rejected, b.has())
+		if b.alone == "" {
+			rejected = plan.Either(rejected, b.has())
+		}
 	}
 	return rejected
 }

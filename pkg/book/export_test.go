@@ -321,6 +321,11 @@ func (b *Book) KnowNodes() {
 // Bounded is how many nodes take no more than so many pods of a Run, by what they have said.
 func (b *Book) Bounded(run types.UID) int { return len(b.roster.gangs[run].upTo) }
 
+// LeftAlone returns the nodes that none of a Run's pods goes to for what they have said.
+func (b *Book) LeftAlone(run types.UID) []string {
+	return slices.Sorted(maps.Keys(b.roster.gangs[run].excluded))
+}
+
 // LaidOut reports whether a decision to cut for a Run goes by where its pods would be spread.
 func (b *Book) LaidOut(run types.UID) bool { return b.roster.gangs[run].check.laidFor(true) != nil }
 

@@ -31,6 +31,9 @@ func (x *starter) planExtras(g *gang, of *squad, pod *corev1.Pod, now time.Time)
 			first = cmp.Or(first, refusal)
 			continue
 		}
+		if !m.part.Spare && x.places.mustAsk(g, m.pod, assignments, now) {
+			x.places.ask(g, nil)
+		}
 		x.places.assume(g, assignments, now)
 		if g.demand.Confined || g.demand.OneDomain {
 			domains[g.scope(m)] = assignments[0].Domain
@@ -55,6 +58,7 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 			claim.Owed = x.agenda.debts.keepsFromBelated(g, now)
 		}
 		rejected = x.agenda.unintended(x.nodes.rejecting(g, m.pod, g.fled()), now)
+		claim.Most = x.seats.mostBeside(g, claim.Most)
 	}
 	d := g.demand
 	d.Beside = g.asks(m.part, nil)
@@ -62,6 +66,8 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 	switch {
 	case refusal == nil:
 		return assignments, nil
+	case !m.part.Spare && g.unlay(false, now):
+		return x.planExtra(g, m, domains, now)
 	case !m.part.Spare && !g.returns && len(g.evictors())+len(g.fled()) > 0:
 		g.returns = true
 		defer func() { g.returns = false }()
@@ -74,6 +80,15 @@ func (x *starter) planExtra(g *gang, m *member, domains map[int]string, now time
 		return plan.Fits(x.fleet, x.accounts, d, claim, missing, rejected, now)
 	})
 	return nil, refusal
+}
+
+// releaseBelated takes back the places that belated ranks have of some.
+func (p *placement) releaseBelated(places []Place) {
+	for _, place := range places {
+		if m := p.roster.members[place.Pod.UID]; m != nil && m.stage == assigned && m.belated() {
+			p.release(m)
+		}
+	}
 }
 
 // comesInTurn reports whether a rank's pod follows one that has completed in a group that has pods in turns: such pods

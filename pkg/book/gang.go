@@ -234,7 +234,7 @@ func (g *gang) accept(m *member, to stage) bool {
 // spurn remembers that a node turned a rank of a running gang down. A spare, which asks for little, would be taken
 // there: the rank would go from spare to spare for ever.
 func (g *gang) spurn(m *member, node string) {
-	if m.part.Spare || !g.started() {
+	if m.part.Spare || m.belated() || !g.started() {
 		return
 	}
 	if g.spurned == nil {

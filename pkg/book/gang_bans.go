@@ -12,9 +12,11 @@ import (
 )
 
 // ban is the nodes that other scheduling rules have turned pods of one kind of a gang down from, and why: what one kind
-// is refused for, such as a volume that it alone uses, does not bar others.
+// is refused for, such as a volume that it alone uses, does not bar others. alone is the pod for which it is, if it is
+// for no other: one that is placed by itself is turned down for where the others are.
 type ban struct {
 	kind  variant
+	alone types.UID
 	nodes map[string]string
 }
 
@@ -51,28 +53,31 @@ func claimsOf(pod *corev1.Pod) (out []string) {
 	return out
 }
 
-// exclude has a node be left alone that has turned a member of a gang down: by all, or by its kind alone where the
-// gang's pods are of a few.
+// exclude has a node be left alone that has turned a member of a gang down: by all, by its kind alone where the gang's
+// pods are of a few, or by it alone where it is placed by itself.
 func (s *turnings) exclude(m *member, node, why string, few bool) {
-	if !few || m == nil || m.part.Spare {
+	alone := types.UID("")
+	if m != nil && m.belated() {
+		alone = m.pod.UID
+	} else if !few || m == nil || m.part.Spare {
 		if s.excluded == nil {
 			s.excluded = map[string]string{}
 		}
 		s.excluded[node] = why
 		return
 	}
-	of := s.banOf(m.pod, m.beside)
-	if of == nil {
-		of = &ban{variant{pod: m.pod, beside: m.beside}, map[string]string{}}
-		s.bans = append(s.bans, of)
+	at := slices.IndexFunc(s.bans, func(b *ban) bool { return b.alone == alone && b.bars(m.pod, m.beside) })
+	if at < 0 {
+		at = len(s.bans)
+		s.bans = append(s.bans, &ban{variant{pod: m.pod, beside: m.beside}, alone, map[string]string{}})
 	}
-	of.nodes[node] = why
+	s.bans[at].nodes[node] = why
 }
 
 // heed has a plan go by how many of a gang's pods a node takes at most, which is to be left alone where that is below
 // 0: by those of the kind that it has turned down, where they are of a few.
 func (s *turnings) heed(t Turning, m *member, few bool) {
-	if t.Most < 0 {
+	if t.Most < 0 || m != nil && m.belated() {
 		s.exclude(m, t.Node, t.Why, few)
 		return
 	}
@@ -141,7 +146,7 @@ func (g *gang) isOfFewKinds() bool {
 // banOf returns the nodes that have turned pods like one down; nil where none has.
 func (s *turnings) banOf(pod *corev1.Pod, beside *topology.Amounts) *ban {
 	for _, b := range s.bans {
-		if b.kind.alike(pod, beside) {
+		if b.bars(pod, beside) {
 			return b
 		}
 	}
@@ -162,11 +167,24 @@ func (g *gang) rankOf(pod types.UID) *member {
 // has.
 func (g *gang) banned(pod *corev1.Pod) (test func(node string) bool) {
 	for _, b := range g.bans {
-		if b.kind.alike(pod, b.kind.beside) {
+		if b.bars(pod, b.kind.beside) {
 			test = plan.Either(test, b.has())
 		}
 	}
 	return test
+}
+
+// dropBan forgets which nodes have turned a pod down that is gone, and it alone.
+func (s *turnings) dropBan(pod types.UID) {
+	s.bans = slices.DeleteFunc(s.bans, func(b *ban) bool { return b.alone == pod })
+}
+
+// bars reports whether a ban is for a pod.
+func (b *ban) bars(pod *corev1.Pod, beside *topology.Amounts) bool {
+	if b.alone != "" {
+		return b.alone == pod.UID
+	}
+	return b.kind.alike(pod, beside)
 }
 
 // has is a test for the nodes of a ban; nil where there is none.

@@ -31,6 +31,7 @@ type lease struct {
 	reason   rqv1.ClosureReason // why it closed; empty while it is open
 	ended    time.Time          // when; zero while it is open
 	after    time.Time          // when the one ended that its part had before; zero where none is known
+	done     *lease             // that one, if its pod had completed
 }
 
 // follows notes the Lease that its part had before in the same attempt: for the next one nothing is kept from then on.
@@ -38,7 +39,16 @@ func (l *lease) follows(before *lease) {
 	if l.attempt == before.attempt {
 		l.after = latest(l.after, before.ended)
 	}
+	if before.reason == rqv1.ClosedCompleted {
+		l.done, before.done = before, nil
+	}
 }
+
+// inherits has a Lease follow what its part had before it was known to be closed.
+func (l *lease) inherits(open *lease) { l.after, l.done = open.after, open.done }
+
+// unwoundFrom reports whether a Lease of a gang that runs closed before its pod was bound: its rank is as it was before.
+func (l *lease) unwoundFrom(g *gang) bool { return g.started() && l.reason == rqv1.ClosedUnwound }
 
 // vainly reports whether the place of a Lease was kept for its pod for longer than the pod then had it, by when it
 // ended: for so long at most as places are kept. What a node did is nobody's doing.

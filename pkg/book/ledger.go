@@ -42,9 +42,15 @@ func (led *ledger) note(l *lease) {
 	switch last := g.latest[l.part]; {
 	case last == nil:
 	case last.pod == l.pod:
-		l.after = last.after
+		l.inherits(last)
+		if l.done != nil && l.unwoundFrom(g) {
+			l = l.done
+		}
+	case l.before(last) && l.reason == rqv1.ClosedCompleted && last.unwoundFrom(g):
 	case l.before(last):
 		last.follows(l)
+		return
+	case last.reason == rqv1.ClosedCompleted && l.unwoundFrom(g):
 		return
 	default:
 		l.follows(last)

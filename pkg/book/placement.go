@@ -267,6 +267,7 @@ func (p *placement) drop(m *member) {
 	p.release(m)
 	delete(p.roster.members, m.pod.UID)
 	delete(m.gang.moving, m.pod.UID)
+	m.gang.dropBan(m.pod.UID)
 	s := m.gang.squad(m.part)
 	s.count(m, -1)
 	s.members[m.part.Index] = nil

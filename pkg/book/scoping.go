@@ -2,8 +2,6 @@ package book
 
 import (
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // scope has a check know which of its pods must lie in one domain, and where others of theirs are.
@@ -22,12 +20,7 @@ func (b *Book) scope(g *gang, c *Check) {
 			c.domains[g.scope(m)] = b.nodes.domainAt(g, m.part, m.node)
 		}
 	}
-	for i := range g.vacant { // ranks that come late have their places already
-		if v := &g.vacant[i]; g.comesTo(v) {
-			part := rank.Part{Index: v.index}
-			c.domains[g.scope(&member{gang: g, part: part})] = b.nodes.domainAt(g, part, v.node)
-		}
-	}
+	b.seats.awaitOwn(g, c.domains, anyScope) // ranks that come late, or wait for their nodes, have their places already
 }
 
 // leftBy returns the nodes that ranks of a check are to leave if they can (R27): they were planned elsewhere for it.

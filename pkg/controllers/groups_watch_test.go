@@ -102,6 +102,16 @@ func TestPodGroupsAreWatched(t *testing.T) {
 	g.looksAt("b")
 	w.Delete(podGroupMade("b", 2))
 	g.looksAt("b")
+	native := podGroupMade("b", 0) // the API server counts no generations of the native kind
+	native.ResourceVersion = "3"
+	w.Add(native)
+	g.looksAt("b")
+	changed := native.DeepCopy()
+	changed.ResourceVersion = "4"
+	w.Modify(changed)
+	g.looksAt("b")
+	w.Delete(changed)
+	g.looksAt("b")
 	api.set(func() { api.there, api.told = nil, nil })
 	w.Stop()
 	g.steps("it is watched again", func() bool { return api.told != nil }, api)

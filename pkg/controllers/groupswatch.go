@@ -111,10 +111,13 @@ func keyOfObject(kind schema.GroupKind, o client.Object) group.Key {
 }
 
 // objectIs has the group of an object be looked at if that says something else than before. What others write on its
-// status is nothing new.
+// status is nothing new, unless the API server counts no generations of its kind: then nothing else tells of a change.
 func (g *groups) objectIs(kind schema.GroupKind, o client.Object, seen objectsSeen) group.Key {
 	key, sum := keyOfObject(kind, o), fnv.New64a()
 	fmt.Fprint(sum, o.GetUID(), o.GetGeneration(), o.GetDeletionTimestamp() != nil, o.GetAnnotations())
+	if o.GetGeneration() == 0 {
+		fmt.Fprint(sum, o.GetResourceVersion())
+	}
 	if was, there := seen[key]; !there || was != sum.Sum64() {
 		seen[key] = sum.Sum64()
 		g.objectChanged(key)

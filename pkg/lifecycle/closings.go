@@ -112,6 +112,9 @@ func (f *facts) reasonWithoutRun(lease *rqv1.Lease) rqv1.ClosureReason {
 	return rqv1.ClosedDeleted
 }
 
+// neverBound reports whether a pod that others had made has gone before it was bound: no program has run.
+func neverBound(left *corev1.Pod) bool { return left != nil && rank.Theirs(left) && !bound(left) }
+
 // reasonGone says why a Lease whose pod is gone ended.
 func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 	run := s.facts.Run
@@ -146,7 +149,7 @@ func (s *situation) reasonGone(lease *rqv1.Lease) rqv1.ClosureReason {
 		return rqv1.ClosedMaintenance
 	case s.phase == rqv1.RunFailed:
 		return rqv1.ClosedFailed
-	case s.phase == rqv1.RunPending:
+	case s.phase == rqv1.RunPending, s.phase == rqv1.RunRunning && neverBound(s.facts.Left[lease.PodUID()]):
 		return rqv1.ClosedUnwound
 	case s.phase == rqv1.RunCompleted && lease.Spec.Slice.Role == rqv1.RoleSpare:
 		return rqv1.ClosedCompleted

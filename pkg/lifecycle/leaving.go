@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -208,8 +209,12 @@ func suspect(f *facts, pod *corev1.Pod) (Deletion, bool) {
 	if lease != nil && !bound(pod) {
 		node = lease.Node()
 		if active(pod) && f.Now.Sub(lease.HeldSince()) > f.GangDeadline {
-			return Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID,
-				Why: "it has a Lease, and is not bound in time"}, true
+			d := Deletion{Pod: pod, If: Unbound, Node: node, Run: f.Run.UID, Why: "it has a Lease, and is not bound in time"}
+			if rank.Theirs(pod) {
+				d.Tell = fmt.Sprintf("the scheduler ends the pod: it could not be bound within %s%s", f.GangDeadline,
+					whyUnbound(pod))
+			}
+			return d, true
 		}
 	}
 	switch {

@@ -339,3 +339,32 @@ func TestARefusedBindingIsToldUntilItsPodsAreThereAgain(t *testing.T) {
 	}
 	said("they are there again", Waiting)
 }
+
+// TestALatePodWhoseBindingIsRefused: a pod of a group that runs is told what it was rejected by when it goes.
+func TestALatePodWhoseBindingIsRefused(t *testing.T) {
+	for message, want := range map[string]string{
+		`pods "run-1" is forbidden: by the site`: "the scheduler ends the pod: it could not be bound within 1m0s: pods \"run-1\" is " +
+			"forbidden: by the site",
+		"": "the scheduler ends the pod: it could not be bound within 1m0s",
+	} {
+		d := Decide(scene(func(o *Observed) {
+			o.Run.Status.Phase = rqv1.RunRunning
+			o.pods("n0", "-", "n2", "n3")
+			o.leases(2*time.Minute, map[int]string{0: "n0", 1: "n1", 2: "n2", 3: "n3"})
+			o.Run.Spec.Source, o.Run.Spec.Pods = rqv1.SourcePods, &rqv1.RunPods{Kind: "Job", Name: "g"}
+			for _, pod := range o.Pods {
+				pod.Labels[rqv1.LabelSource] = string(rqv1.SourcePods)
+			}
+			if message != "" {
+				o.Pods[1].Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+					Reason: corev1.PodReasonSchedulerError, Message: message}}
+			}
+		}))
+		if len(d.Delete) != 1 || d.Delete[0].Pod.Name != "run-1" {
+			t.Fatalf("pods that go: %v", d.Delete)
+		}
+		if diff := cmp.Diff(want, d.Delete[0].Tell); diff != "" {
+			t.Errorf("it is told (-want +got):\n%s", diff)
+		}
+	}
+}

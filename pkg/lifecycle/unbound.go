@@ -24,15 +24,20 @@ func storyOfUnbound(s *situation) string {
 		return said // the pod may be gone that told why
 	}
 	for _, pod := range s.roster.all() {
-		if !active(pod) || bound(pod) {
-			continue
-		}
-		if is := scheduledOf(pod); is.Reason == corev1.PodReasonSchedulerError {
-			why = ": " + Shortened(is.Message, longestRefusal)
-			break
+		if why == "" && active(pod) && !bound(pod) {
+			why = whyUnbound(pod)
 		}
 	}
 	return fmt.Sprintf("not every pod could be bound within %s%s; the Run starts again", s.facts.GangDeadline, why)
+}
+
+// whyUnbound is what the scheduler says of a pod whose binding failed, to be added; empty where none has.
+func whyUnbound(pod *corev1.Pod) string {
+	is := scheduledOf(pod)
+	if is.Reason != corev1.PodReasonSchedulerError {
+		return ""
+	}
+	return ": " + Shortened(is.Message, longestRefusal)
 }
 
 // longestRefusal is how many bytes of what the API server says of a pod are told of its Run.

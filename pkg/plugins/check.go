@@ -253,7 +253,7 @@ func (v *verifier) leave(ctx context.Context, leaving map[string][]types.UID) bo
 
 // kindOf returns the kind of a pod.
 func (v *verifier) kindOf(ctx context.Context, pod *corev1.Pod) *kind {
-	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return alike(k.pod, pod) }); i >= 0 {
+	if i := slices.IndexFunc(v.kinds, func(k *kind) bool { return rank.Alike(k.pod, pod) }); i >= 0 {
 		return v.kinds[i]
 	}
 	k := &kind{pod: pod}
@@ -275,7 +275,7 @@ func (v *verifier) count(ctx context.Context, k *kind) {
 // oneKind reports whether all pods of a pod's role that have been asked about are alike.
 func (v *verifier) oneKind(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(v.kinds, func(k *kind) bool {
-		return k.pod.Labels[rqv1.LabelRole] == pod.Labels[rqv1.LabelRole] && !alike(k.pod, pod)
+		return k.pod.Labels[rqv1.LabelRole] == pod.Labels[rqv1.LabelRole] && !rank.Alike(k.pod, pod)
 	})
 }
 
@@ -286,7 +286,7 @@ func (v *verifier) put(ctx context.Context, check *book.Check, place book.Place,
 	if err != nil || info.Node() == nil || !v.knows(info.Node()) {
 		return false // the scheduler does not have the node as the book has it, and says nothing of that one
 	}
-	if !known || len(claimsOf(place.Pod)) > 0 {
+	if !known || len(rank.ClaimsOf(place.Pod)) > 0 {
 		k := v.kindOf(ctx, place.Pod)
 		why, sure := k.turnsDown(ctx, v.plugins, info)
 		skewed := sure && why != "" && k.rule == names.PodTopologySpread

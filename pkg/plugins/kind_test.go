@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubernetes/pkg/scheduler/backend/cache"
@@ -70,34 +69,5 @@ func TestLeavingANodeThatIsGone(t *testing.T) {
 		Leaving: map[string][]types.UID{"n0": {"holder"}, "gone": {"another"}}})
 	if !sure || len(v.turned) > 0 {
 		t.Errorf("it is sure: %v; turned down: %v", sure, v.turned)
-	}
-}
-
-// TestAlike: pods for whom other rules may say something else are looked at each by itself; those of one gang that
-// differ by their numbers alone are not.
-func TestAlike(t *testing.T) {
-	for name, c := range map[string]struct {
-		change func(*corev1.Pod)
-		want   bool
-	}{
-		"nothing": {func(*corev1.Pod) {}, true},
-		"numbers": {func(p *corev1.Pod) {
-			p.Labels[rqv1.LabelIndex], p.Labels["batch.kubernetes.io/job-completion-index"] = "7", "7"
-		}, true},
-		"another CPU request": {func(p *corev1.Pod) { *p = *rankPod("y", "8", "2", false) }, false},
-		"overhead": {func(p *corev1.Pod) {
-			p.Spec.Overhead = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
-		}, false},
-		"a port of the node": {func(p *corev1.Pod) {
-			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: 80, HostPort: 80}}
-		}, false},
-		"a label":  {func(p *corev1.Pod) { p.Labels["app"] = "learner" }, false},
-		"selector": {func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"pool": "a"} }, false},
-	} {
-		x, y := rankPod("x", "8", "1", false), rankPod("y", "8", "1", false)
-		c.change(y)
-		if got := alike(x, y); got != c.want {
-			t.Errorf("%s: alike: %v", name, got)
-		}
 	}
 }

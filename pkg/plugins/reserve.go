@@ -8,6 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 
 	"github.com/davidlangworthy/jobtree/pkg/book"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // reservation is a place that plugins count on while others are asked about.
@@ -21,7 +22,7 @@ type reservation struct {
 // false if that failed.
 func (v *verifier) reserve(ctx context.Context, k *kind, place book.Place) bool {
 	var first []string
-	for _, claim := range claimsOf(place.Pod) {
+	for _, claim := range rank.ClaimsOf(place.Pod) {
 		if !v.claims[claim] {
 			first = append(first, claim)
 		}
@@ -37,7 +38,7 @@ func (v *verifier) reserve(ctx context.Context, k *kind, place book.Place) bool 
 	}
 	v.reserved = append(v.reserved, reservation{k, place})
 	v.kinds = slices.DeleteFunc(v.kinds, func(other *kind) bool {
-		return slices.ContainsFunc(claimsOf(other.pod), func(claim string) bool { return slices.Contains(first, claim) })
+		return slices.ContainsFunc(rank.ClaimsOf(other.pod), func(claim string) bool { return slices.Contains(first, claim) })
 	})
 	return v.plugins.RunReservePluginsReserve(ctx, k.state, place.Pod, place.Node).IsSuccess()
 }
@@ -53,7 +54,7 @@ func (v *verifier) unreserve(ctx context.Context) {
 // sharesUnbound reports whether a pod uses a volume that others of the gang are about to have bound.
 func (v *verifier) sharesUnbound(pod *corev1.Pod) bool {
 	claims := v.plugins.SharedInformerFactory().Core().V1().PersistentVolumeClaims().Lister()
-	return !v.seats && slices.ContainsFunc(claimsOf(pod), func(name string) bool {
+	return !v.seats && slices.ContainsFunc(rank.ClaimsOf(pod), func(name string) bool {
 		if !v.claims[name] {
 			return false
 		}
@@ -67,7 +68,7 @@ func (v *verifier) sharesUnbound(pod *corev1.Pod) bool {
 // have bound it finds them whether they have room or not: what is bound elsewhere reaches others.
 func (v *verifier) bindsElsewhere(ctx context.Context, check *book.Check, k *kind, unbound bool) {
 	rule, nodes := k.rule, check.Nodes
-	shares := slices.ContainsFunc(claimsOf(k.pod), func(claim string) bool { return v.claims[claim] })
+	shares := slices.ContainsFunc(rank.ClaimsOf(k.pod), func(claim string) bool { return v.claims[claim] })
 	if v.seats || k.around || !shares || rule != names.VolumeBinding && rule != names.DynamicResources {
 		return
 	}
