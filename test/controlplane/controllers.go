@@ -64,6 +64,7 @@ func (c *ControlPlane) controlsProcess() (*Process, error) {
 		"--leader-elect=false", // there is one, and it must take over at once after a crash
 		"--secure-port=0",
 		"--controllers="+controllers,
+		"--node-monitor-grace-period=5m", // a machine that is busy may keep kwok from renewing its nodes' leases
 		"--kube-api-qps=500",
 		"--kube-api-burst=1000",
 	)...)

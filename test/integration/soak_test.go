@@ -247,6 +247,10 @@ func (s *site) report(submitted int, latest time.Duration) {
 		"at most %d of one Run; dates passed by %s", submitted, phases, starts, err, len(w.reservations), states, canceled,
 		activations, draws, cuts, slices.Max(append(slices.Collect(maps.Values(most)), 0)), latest)
 	if activations < 3 || draws == 0 || cuts[rqv1.CutShrink] == 0 || cuts[rqv1.CutDropSpare] == 0 {
-		s.t.Error("there was too little of it: the soak has shown nothing")
+		tell := s.t.Log // in seconds there may be none by chance
+		if isSoak() {
+			tell = s.t.Error
+		}
+		tell("there was too little of it: the soak has shown nothing")
 	}
 }
