@@ -37,7 +37,8 @@ func TestARefusedPodAfterADoneOneLosesNoRank(t *testing.T) {
 					w.Pass(gangDeadline / 2)
 					w.rounds(2)
 				}
-				if diff := cmp.Diff(map[string]int{"Completed": 1, "Unwound": 1, "open Start Active": 1}, w.ledger("run2")); diff != "" {
+				want := map[string]int{"Completed": 1, "Unwound": 1, "open Start Active": 1}
+				if diff := cmp.Diff(want, w.ledger("run2")); diff != "" {
 					w.t.Errorf("Leases (-want +got):\n%s\n%s", diff, w.describe("run2"))
 				}
 				if restarts {

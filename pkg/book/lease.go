@@ -47,7 +47,7 @@ func (l *lease) follows(before *lease) {
 // inherits has a Lease follow what its part had before it was known to be closed.
 func (l *lease) inherits(open *lease) { l.after, l.done = open.after, open.done }
 
-// unwoundFrom reports whether a Lease of a gang that runs closed before its pod was bound: its rank is as it was before.
+// unwoundFrom reports whether a Lease of a gang that runs closed before its pod was bound: its rank is as it was.
 func (l *lease) unwoundFrom(g *gang) bool { return g.started() && l.reason == rqv1.ClosedUnwound }
 
 // vainly reports whether the place of a Lease was kept for its pod for longer than the pod then had it, by when it

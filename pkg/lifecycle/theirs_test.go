@@ -343,8 +343,8 @@ func TestARefusedBindingIsToldUntilItsPodsAreThereAgain(t *testing.T) {
 // TestALatePodWhoseBindingIsRefused: a pod of a group that runs is told what it was rejected by when it goes.
 func TestALatePodWhoseBindingIsRefused(t *testing.T) {
 	for message, want := range map[string]string{
-		`pods "run-1" is forbidden: by the site`: "the scheduler ends the pod: it could not be bound within 1m0s: pods \"run-1\" is " +
-			"forbidden: by the site",
+		`pods "run-1" is forbidden: by the site`: "the scheduler ends the pod: it could not be bound within 1m0s: " +
+			`pods "run-1" is forbidden: by the site`,
 		"": "the scheduler ends the pod: it could not be bound within 1m0s",
 	} {
 		d := Decide(scene(func(o *Observed) {

@@ -22,9 +22,9 @@ const (
 	settling = 100 * time.Millisecond
 )
 
-// Contents are the objects of a control plane as its etcd has them. A control plane that has them again is as it was: to
-// start one takes longer than many a test, and to have the API list and delete all that a test has left costs as much as
-// many a test.
+// Contents are the objects of a control plane as its etcd has them. A control plane that has them again is as it was:
+// to start one takes longer than many a test, and to have the API list and delete all that a test has left costs as
+// much.
 type Contents struct{ objects map[string]*mvccpb.KeyValue }
 
 // Contents returns what the control plane holds.
@@ -43,8 +43,8 @@ func (c *ControlPlane) Contents(ctx context.Context) (*Contents, error) {
 	return found, err
 }
 
-// RestoreTo deletes what the control plane did not hold before, tells which namespaces go, and puts back what was changed
-// or deleted. It is an error if things still come up when the context ends. Nobody but the control plane's own
+// RestoreTo deletes what the control plane did not hold before, tells which namespaces go, and puts back what was
+// changed or deleted. It is an error if things still come up when the context ends. Nobody but the control plane's own
 // controllers may write meanwhile.
 func (c *ControlPlane) RestoreTo(ctx context.Context, before *Contents, goes func(namespace string)) error {
 	return c.withEtcd(func(etcd *clientv3.Client) error {

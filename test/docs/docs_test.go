@@ -29,8 +29,8 @@ type reader struct {
 	kubeconfig string
 }
 
-// playing has a place for each page that is played at a time. With more of them, beside the scenarios of another package,
-// what a page waits for would take longer than it does for a reader.
+// playing has a place for each page that is played at a time. With more of them, beside the scenarios of another
+// package, what a page waits for would take longer than it does for a reader.
 var playing = make(chan struct{}, 4)
 
 func TestDocs(t *testing.T) {
