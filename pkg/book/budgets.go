@@ -1,6 +1,7 @@
 package book
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,24 +59,25 @@ func (u *Budgets) DeleteBudget(name string) {
 
 // RefreshBudgets assigns the overdraft as of an instant. Runs whose share of it has changed are looked at.
 func (u *Budgets) RefreshBudgets(now time.Time) {
-	for u.refreshSome(now) {
+	u.mu.Lock()
+	stale := u.accounts.Stale(now)
+	u.mu.unlockUnchanged()
+	for some := range slices.Chunk(stale, refreshedAtOnce) {
+		u.refreshSome(some, now)
 	}
 }
 
 // refreshedAtOnce is how many Budgets are gone through in one hold of the book: an edit of any may concern them all.
 const refreshedAtOnce = 8
 
-// refreshSome does so for some Budgets, and reports whether there are more.
-func (u *Budgets) refreshSome(now time.Time) bool {
+func (u *Budgets) refreshSome(budgets []string, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.unlockUnchanged() // whoever is looked at brings an event if anything changes
-	changed, more := u.accounts.RefreshSome(now, refreshedAtOnce)
-	for _, name := range namesOf(changed) {
+	for _, name := range namesOf(u.accounts.RefreshOf(budgets, now)) {
 		if l := u.seats.leases[name]; l != nil {
 			u.mail.reconcile(l.run, lane.Date)
 		}
 	}
-	return more
 }
 
 // BudgetReport returns the usage of a Budget, with the overdraft as of the last refresh; false for one that the book

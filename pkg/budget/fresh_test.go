@@ -2,6 +2,7 @@ package budget
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -57,22 +58,20 @@ func TestOverdraftIsLookedForWhereItMayHaveChanged(t *testing.T) {
 	}
 }
 
-// TestSomeBudgetsAreLookedAtAtATime until all have been.
-func TestSomeBudgetsAreLookedAtAtATime(t *testing.T) {
+// TestBudgetsAreLookedAtInOrder of their names, some at a time.
+func TestBudgetsAreLookedAtInOrder(t *testing.T) {
 	a := NewAccounts(rates)
 	for i := range 10 {
 		b := fmt.Sprint("b", i)
 		a.SetBudget(flat(b, "o", 4))
 		a.Open("ns/"+b, held(Key{b, "e"}, "o", rqv1.RelationOwn, rqv1.RoleActive, 8))
 	}
-	var portions []int
-	for more := true; more; {
-		var changed []string
-		changed, more = a.RefreshSome(noon, 4)
-		portions = append(portions, len(changed))
+	var changed []string
+	for some := range slices.Chunk(a.Stale(noon), 4) {
+		changed = append(changed, fmt.Sprint(a.RefreshOf(some, noon)))
 	}
-	same(t, "changed at a time", []int{4, 4, 2}, portions)
-	same(t, "changed after that", []string(nil), a.Refresh(noon))
+	same(t, "changed at a time", []string{"[ns/b0 ns/b1 ns/b2 ns/b3]", "[ns/b4 ns/b5 ns/b6 ns/b7]", "[ns/b8 ns/b9]"}, changed)
+	same(t, "to be looked at after that", []string(nil), a.Stale(noon))
 }
 
 // TestAClockThatIsSetBackIsNoticed although what a process has measured of time meanwhile goes on.

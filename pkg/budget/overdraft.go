@@ -37,32 +37,36 @@ type Overdraft struct {
 // Refresh assigns the overdraft anew and returns the Leases whose overdraft has changed, sorted. When an envelope pays
 // for more than it allows, its youngest Leases are overdraft (R8). Only Budgets are looked at of which anything has
 // changed since, or for which time has come.
-func (a *Accounts) Refresh(now time.Time) []string {
-	changed, _ := a.RefreshSome(now, len(a.paying))
-	return changed
-}
+func (a *Accounts) Refresh(now time.Time) []string { return a.RefreshOf(a.Stale(now), now) }
 
-// RefreshSome does so for some Budgets, at most, and reports whether there are more.
-func (a *Accounts) RefreshSome(now time.Time, most int) (changed []string, more bool) {
+// Stale returns the Budgets whose overdraft may have changed, sorted.
+func (a *Accounts) Stale(now time.Time) []string {
 	now = now.Round(0) // what the clock shows: windows go by that
 	if now.Before(a.fresh.seen) {
 		a.fresh.none() // it has been set back
 	}
 	a.fresh.seen = now
-	for budget, keys := range a.paying {
-		if a.fresh.is(budget, now) {
-			continue
+	var stale []string
+	for budget := range a.paying {
+		if !a.fresh.is(budget, now) {
+			stale = append(stale, budget)
 		}
-		if most == 0 {
-			more = true
-			break
-		}
-		most--
+	}
+	slices.Sort(stale)
+	return stale
+}
+
+// RefreshOf does as Refresh for some Budgets.
+func (a *Accounts) RefreshOf(budgets []string, now time.Time) []string {
+	now = now.Round(0)
+	var changed []string
+	for _, budget := range budgets {
+		keys := a.paying[budget]
 		changed = append(changed, a.refresh(budget, keys, now)...)
 		a.fresh.until[budget] = a.staysUntil(budget, keys, now)
 	}
 	slices.Sort(changed)
-	return changed, more
+	return changed
 }
 
 // refresh assigns the overdraft of a Budget, and returns the Leases whose overdraft has changed.

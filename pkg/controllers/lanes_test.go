@@ -212,6 +212,25 @@ func TestWhoStandsAsideComesByWork(t *testing.T) {
 	}
 }
 
+// TestWhoStandsAsideComesByNamespace where the work goes as soon.
+func TestWhoStandsAsideComesByNamespace(t *testing.T) {
+	for range 20 {
+		s := newShares[string](4)
+		s.idle = 0
+		for _, namespace := range []string{"d", "b", "a", "c"} {
+			s.take(namespace, namespace, lane.End)
+		}
+		s.idle = 1
+		var got []string
+		for _, next := range s.done("other") {
+			got = append(got, next.key)
+		}
+		if want := []string{"a", "b", "c", "d"}; !cmp.Equal(got, want) {
+			t.Fatalf("they come %v, want %v", got, want)
+		}
+	}
+}
+
 // TestOneWorkerForOneRun at a time, whatever lanes it stands in: what comes up for it meanwhile is done after that.
 func TestOneWorkerForOneRun(t *testing.T) {
 	q := newLanes()

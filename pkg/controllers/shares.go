@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"container/heap"
+	"maps"
 	"slices"
 
 	"github.com/davidlangworthy/jobtree/pkg/lane"
@@ -37,7 +38,7 @@ func (s *shares[K]) take(namespace string, key K, work lane.Work) bool {
 func (s *shares[K]) may(namespace string) bool { return s.has[namespace] < s.idle }
 
 // done takes a worker of a namespace back and returns those who no longer stand aside, at most one of a namespace: the
-// next comes when that one is done.
+// next comes when that one is done. What goes first leads; of the same, the namespaces in order.
 func (s *shares[K]) done(namespace string) []standing[K] {
 	s.idle++
 	s.has[namespace]--
@@ -45,7 +46,8 @@ func (s *shares[K]) done(namespace string) []standing[K] {
 		delete(s.has, namespace)
 	}
 	var back []standing[K]
-	for namespace, others := range s.aside {
+	for _, namespace := range slices.Sorted(maps.Keys(s.aside)) {
+		others := s.aside[namespace]
 		if s.may(namespace) {
 			back = append(back, others.next())
 		}
@@ -53,7 +55,7 @@ func (s *shares[K]) done(namespace string) []standing[K] {
 			delete(s.aside, namespace)
 		}
 	}
-	slices.SortFunc(back, func(x, y standing[K]) int { return int(y.work - x.work) })
+	slices.SortStableFunc(back, func(x, y standing[K]) int { return int(y.work - x.work) })
 	return back
 }
 
