@@ -69,9 +69,15 @@ func (b *Book) Robbed(run types.UID, creditors []types.UID, now time.Time) (robb
 // heldAt returns how many GPUs an envelope pays for at an instant of those that are held now, and how many of them a
 // gang has that has just been given them.
 func (b *Book) heldAt(k budget.Key, g *gang, at, now time.Time) (used, taken int) {
+	ended := map[string]bool{}
+	for name, l := range b.seats.leases {
+		if h := b.seats.held[l.pod]; h.outlived() && !h.endsBy.After(at) {
+			ended[name.String()] = true // what its containers hold is free by then
+		}
+	}
 	for name := range b.charges() {
 		if c, ok := b.accounts.Charge(name); ok && c.Payer == k && c.Role != rqv1.RoleBorrowed &&
-			(c.Until.IsZero() || !c.Until.Before(at.Add(time.Second))) { // a date may rest on an end in whole seconds
+			!ended[name] && (c.Until.IsZero() || !c.Until.Before(at.Add(time.Second))) { // a date may rest on an end in whole seconds
 			used += c.GPUs
 			if c.Run == string(g.run.UID) && c.Start.Equal(now) {
 				taken += c.GPUs
