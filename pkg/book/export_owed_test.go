@@ -150,3 +150,19 @@ func (b *Book) WakeBudget(name string) {
 	defer b.mu.Unlock()
 	b.waiting.wakeBudget(name)
 }
+
+// Unpublished reports whether a Run waits for money while some is kept for another that is to start by cuts, whose date
+// has come and whose Reservation nobody writes: that is so for good where no controller of Reservations runs.
+func (b *Book) Unpublished(run types.UID, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.unlockUnchanged()
+	if g := b.roster.gangs[run]; g == nil || g.refusal == nil || g.refusal.NeedsNodes() {
+		return false
+	}
+	for other := range b.agenda.promised {
+		if other.reservation == nil && other.promise.Cuts && !other.dueAt().After(now) {
+			return true
+		}
+	}
+	return false
+}
