@@ -14,6 +14,9 @@ import (
 // lossesWithin is for how long a process that begins lets others wait for ranks that were lost.
 const lossesWithin = 20 * time.Second
 
+// endsWithin is for how long it lets them wait for Leases that are about to be closed.
+const endsWithin = 2 * time.Second
+
 // A process that begins beside a Run with a lost rank gives nobody else GPUs until that has a place. If nobody decides
 // about it, as when the API server refuses all that is written for that Run, the others wait no longer than their time.
 func TestAnUndecidedLossHoldsOthersBackForAWhile(t *testing.T) {

@@ -348,10 +348,14 @@ func (s *storm) ending(run *rqv1.Run) bool {
 	return false
 }
 
-// waitsForLosses reports whether a Run is held back by ranks that were lost, as the process that decides just began.
+// waitsForLosses reports whether a Run is held back by ranks that were lost, or by Leases of pods that end, as the
+// process that decides just began.
 func (s *storm) waitsForLosses(run *rqv1.Run) bool {
-	held := func(pod *corev1.Pod) bool {
-		return s.Book.Gate(pod) == "waiting until ranks that were lost, and Runs that were starting, have their places"
+	within := map[string]time.Duration{
+		"waiting until ranks that were lost, and Runs that were starting, have their places": lossesWithin,
+		"waiting until the GPU leases of pods that end are closed":                           endsWithin,
 	}
-	return s.Now.Before(s.tookOver.Add(lossesWithin)) && slices.ContainsFunc(s.PodsOf(run.Name), held)
+	return slices.ContainsFunc(s.PodsOf(run.Name), func(pod *corev1.Pod) bool {
+		return s.Now.Before(s.tookOver.Add(within[s.Book.Gate(pod)]))
+	})
 }
