@@ -2,8 +2,10 @@ package book_test
 
 import (
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
 )
@@ -79,6 +81,29 @@ func TestNoSpareWhereAdmittedRanksMayNotGo(t *testing.T) {
 		w.running("run0", "although only its spare is lost")
 		if on := w.on("run0-s0"); on == "n2" {
 			w.t.Fatalf("the spare is on %s, where its rank may not go", on)
+		}
+	})
+}
+
+// A Run whose pod has gone, as nobody can pay for it meanwhile, keeps the date that the pod had as it was admitted.
+func TestADateByThePodThatWasAdmitted(t *testing.T) {
+	tellStorm(t, func(s *storm) {
+		s.tolerating()
+		s.setBudget("a", "org:a", 16)
+		s.addNode("n0", "d0")
+		s.taint("n0")
+		s.submit("run0", "org:a", 1, 1, 8)
+		s.work()
+		s.running("run0", "although its pod tolerates the taint")
+		s.submit("run1", "org:a", 1, 1, 8)
+		s.work()
+		s.edit("a", func(e *rqv1.Envelope) { e.Start = &metav1.Time{Time: s.Now.Add(time.Hour)} })
+		s.finish("run0")
+		for range 3 {
+			s.passes(10 * time.Second)
+			if s.reservationOf("run1") == nil {
+				s.t.Fatalf("run1 has no date\n%s", s.story())
+			}
 		}
 	})
 }

@@ -213,7 +213,7 @@ func (y *filler) goesUnpaid(g *gang, now time.Time) bool {
 	case y.waiting.crowded(g):
 		y.turns.queueUp(g, now)
 	default:
-		y.turns.makePromise(g, podOf(g.run), now)
+		y.turns.makePromise(g, g.model(), now)
 	}
 	return true
 }

@@ -313,7 +313,7 @@ func (s *savers) look(g *gang, now time.Time) bool {
 			s.effort -= nodesEffort
 			pod := g.sample()
 			if pod == nil {
-				pod = podOf(g.run)
+				pod = g.model()
 			}
 			return s.nodes.rejectedAll(g, pod)
 		})}

@@ -128,7 +128,7 @@ func (g *gang) sample() *corev1.Pod {
 		return lead.pod
 	}
 	if g.unpaid {
-		return podOf(g.run)
+		return g.model()
 	}
 	return nil
 }

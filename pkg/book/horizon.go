@@ -59,7 +59,7 @@ func (f *horizon) future(g *gang, pod *corev1.Pod, now time.Time) *study {
 
 // fitsNow reports whether a gang that has nothing would start, if it had its leader.
 func (f *horizon) fitsNow(g *gang, now time.Time) bool {
-	ask := f.askFor(g, g.full.Least(), podOf(g.run))
+	ask := f.askFor(g, g.full.Least(), g.model())
 	ask.Claim.Owed = f.agenda.debts.keeps(g, false, now)
 	return slices.ContainsFunc(within(g.check.reaches, ask.Excluded), func(excluded func(string) bool) bool {
 		return plan.Fits(f.fleet, f.accounts, ask.Demand, ask.Claim, ask.Missing, excluded, now)

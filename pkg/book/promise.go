@@ -303,7 +303,7 @@ func (v *activations) recorded(g *gang) *forecast.Promise {
 func (v *activations) completeRecorded(g *gang, now time.Time) {
 	whole := *g.promise
 	whole.Conflicts, whole.Odds = nil, ""
-	pod := podOf(g.run)
+	pod := g.model()
 	s := v.future.studyOf(g, pod, v.future.stateFor(g, now), v.future.askFor(g, g.full.Least(), pod))
 	if p, _ := s.earliest(); p != nil && p.Cuts {
 		whole.Conflicts, whole.Odds = p.Conflicts, p.Odds

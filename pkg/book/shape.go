@@ -39,7 +39,8 @@ func (z *shaper) reshape(g *gang) {
 		return
 	}
 	of := z.nodes.resourceOf(g.run.Spec.Resources.GPUType)
-	gpus, beside := z.nodes.podGPUs(podOf(g.run)), z.nodes.kinds.besideGPUs(podOf(g.run))
+	model := g.model()
+	gpus, beside := z.nodes.podGPUs(model), z.nodes.kinds.besideGPUs(model)
 	if i := slices.IndexFunc(g.active.members, func(m *member) bool { return m != nil }); i >= 0 {
 		leader := g.active.members[i]
 		gpus, beside = z.nodes.podGPUs(leader.pod), leader.beside
