@@ -1,8 +1,10 @@
 package lifecycle
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,21 +18,12 @@ import (
 // its first one alone (R32).
 func absent(s *situation) (replacements, out []*corev1.Pod) {
 	f := s.facts
-	if (f.Unpaid || f.Yields) && !f.theirs() {
-		return nil, nil
-	}
 	named := map[string]bool{}
 	for _, pod := range f.Pods {
 		named[pod.Name] = true
 	}
 	m := makerFor(s)
-	ranks, spares := expected(s)
-	if f.Alone && !saysRunning(f.Run) {
-		ranks, spares = ranks[:min(leads(ranks)+1, len(ranks))], nil
-	}
-	if f.theirs() {
-		ranks = nil // others make them
-	}
+	ranks, spares := s.wanted()
 	most := shardsToMake(f, ranks)
 	for index, pod := range ranks {
 		if len(out) >= most {
@@ -68,12 +61,62 @@ func leads(ranks []*corev1.Pod) int {
 	return len(ranks)
 }
 
-// expected returns the parts that the Run should have a pod for: with the cohort, once the status says that it grows.
-func expected(s *situation) (ranks, spares []*corev1.Pod) {
-	if s.width.growing != growingIn(s.facts.Run) {
-		return s.roster.core(), s.roster.coreSpares()
+// wanted returns the parts for which pods are made now that have none.
+func (t *footing) wanted() (ranks, spares []*corev1.Pod) {
+	f := t.facts
+	if (f.Unpaid || f.Yields) && !f.theirs() {
+		return nil, nil
 	}
-	return s.roster.ranks, s.roster.spares
+	ranks, spares = t.expected()
+	if f.Alone && !saysRunning(f.Run) {
+		ranks, spares = ranks[:min(leads(ranks)+1, len(ranks))], nil
+	}
+	if f.theirs() {
+		ranks = nil // others make them
+	}
+	return ranks, spares
+}
+
+// nameKept says which pod never runs and keeps another of its name from being made that is wanted; empty where none
+// does.
+func (t *footing) nameKept() string {
+	f := t.facts
+	if f.Shape != nil {
+		return ""
+	}
+	kept := map[string]*corev1.Pod{}
+	for _, pod := range f.Pods {
+		if rank.NeverRuns(pod) && len(pod.Finalizers) > 0 {
+			kept[pod.Name] = pod
+		}
+	}
+	if len(kept) == 0 {
+		return ""
+	}
+	ranks, spares := t.wanted()
+	for _, part := range slices.Concat(partsOf(ranks, false), partsOf(spares, true)) {
+		if pod := kept[part.PodName(f.Run.Name)]; pod != nil {
+			return fmt.Sprintf("pod %s was deleted before it had a node; another of its name can be created once its "+
+				"finalizers are taken off: %s", pod.Name, strings.Join(pod.Finalizers, ", "))
+		}
+	}
+	return ""
+}
+
+func partsOf(pods []*corev1.Pod, spare bool) []rank.Part {
+	out := make([]rank.Part, len(pods))
+	for index := range out {
+		out[index] = rank.Part{Index: index, Spare: spare}
+	}
+	return out
+}
+
+// expected returns the parts that the Run should have a pod for: with the cohort, once the status says that it grows.
+func (t *footing) expected() (ranks, spares []*corev1.Pod) {
+	if t.width.growing != growingIn(t.facts.Run) {
+		return t.roster.core(), t.roster.coreSpares()
+	}
+	return t.roster.ranks, t.roster.spares
 }
 
 // makerFor returns what makes the pods of a Run at its width.

@@ -1,11 +1,9 @@
 package lifecycle
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,7 +40,6 @@ func factsOf(o Observed) *facts {
 	}
 	if o.Run != nil {
 		f.stored, f.Run = &o.Run.Status, withoutUnended(o.Run)
-		f.Problem = cmp.Or(f.Problem, f.nameKept())
 		f.told = whoGaveWay(o.Run)
 		if n := bytesOf(o.Run); n > maxRunBytes {
 			f.tooLarge = true
@@ -51,22 +48,6 @@ func factsOf(o Observed) *facts {
 		}
 	}
 	return f
-}
-
-// nameKept says which pod of a Run's own never runs and keeps another of its name from being made; empty where none
-// does.
-func (f *facts) nameKept() string {
-	var first *corev1.Pod
-	for _, pod := range f.Pods {
-		if rank.NeverRuns(pod) && len(pod.Finalizers) > 0 && (first == nil || pod.Name < first.Name) {
-			first = pod
-		}
-	}
-	if first == nil {
-		return ""
-	}
-	return fmt.Sprintf("pod %s was deleted before it had a node; another of its name can be created once its finalizers "+
-		"are taken off: %s", first.Name, strings.Join(first.Finalizers, ", "))
 }
 
 // maxRunBytes is how much of the 1.5 MiB that etcd takes of an object a Run may have before it gets pods.

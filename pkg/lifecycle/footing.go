@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"cmp"
+
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
@@ -20,7 +22,9 @@ type footing struct {
 func footingOf(f *facts) footing {
 	t := footing{facts: f, cuts: cutsOf(f)}
 	w := widthOf(f, &t.cuts)
-	t.width, t.roster = settled(f, w, rosterAt(f, w))
+	t.width, t.roster = w, rosterAt(f, w)
+	f.Problem = cmp.Or(f.Problem, t.nameKept())
+	t.width, t.roster = settled(f, t.width, t.roster)
 	t.restarts = restartsOf(f, &t.cuts, &t.roster)
 	if !f.opportunistic() {
 		t.swaps = swapsOf(f, &t.cuts, t.width, &t.roster)

@@ -34,7 +34,7 @@ func (f *facts) theirs() bool { return f.Run != nil && f.Run.Spec.Theirs() }
 // and there is another for it. A pod that waits costs the Run nothing, so that all get theirs at once.
 func adoptions(s *situation) (adopted []Adoption, released []*corev1.Pod) {
 	f := s.facts
-	ranks, _ := expected(s)
+	ranks, _ := s.expected()
 	var lacking, done []int
 	goes := 0
 	for index, pod := range ranks {

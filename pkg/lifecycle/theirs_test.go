@@ -256,6 +256,25 @@ func TestARunTellsWhichPodKeepsAName(t *testing.T) {
 	}
 }
 
+// TestANameThatNobodyWantsIsNotTold: what the Run waits for is.
+func TestANameThatNobodyWantsIsNotTold(t *testing.T) {
+	for name, change := range map[string]func(*Observed, *corev1.Pod){
+		"beyond its width":              func(_ *Observed, pod *corev1.Pod) { pod.Name = "run-7" },
+		"of another than the first one": func(o *Observed, _ *corev1.Pod) { o.Alone = true },
+		"while nobody can pay":          func(o *Observed, _ *corev1.Pod) { o.Unpaid = true },
+	} {
+		o := scene(nil)
+		pod := o.maker().newRank(1)
+		pod.UID, pod.DeletionTimestamp, pod.Finalizers = "kept", &metav1.Time{Time: o.Now}, []string{"example.com/mine"}
+		change(&o, pod)
+		o.Pods = []*corev1.Pod{pod}
+		o.Refusal = &plan.Refusal{Reason: plan.InsufficientGPUs, Message: "too few"}
+		if d := Decide(o); d.Status == nil || d.Status.Message != "too few" {
+			t.Errorf("%s: it says %+v, want what it waits for", name, d.Status)
+		}
+	}
+}
+
 // TestAPodWhoseBindingIsRefused has its Lease and no node: when its group is taken back it goes with the others, since
 // its Lease would be open, and billed, without end. One that has no Lease stays, and waits.
 func TestAPodWhoseBindingIsRefused(t *testing.T) {
