@@ -138,22 +138,25 @@ func (s *seating) giveAsideFrom(g *gang, index int) {
 }
 
 // spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
-// that of those which have no place is set aside again. Nobody is woken by it unless some is not. Within a plan for
-// more ranks, the money of the others is not for these.
+// that of those which have no place is set aside again, as is what was when their rooms were given up. Nobody is woken by
+// it unless some is not. Within a plan for more ranks, the money of the others is not for these.
 func (s *seating) spend(g *gang, missing []plan.Missing, now time.Time) (back func()) {
 	s.unspent()
 	s.billSeats(g, now)
-	var spent []rank.Part
-	for _, m := range missing {
-		if !m.Spare && g.aside[m.Index] {
-			delete(g.aside, m.Index)
-			s.accounts.Void(charged(moneyOf(g, m.Index)))
-			spent = append(spent, m.Part)
-		}
-	}
+	spent := s.takeAside(g, missing)
+	done := false
 	back = func() {
-		ranks := spent
-		spent, s.unspent = nil, func() {}
+		if done {
+			return
+		}
+		done, s.unspent = true, func() {}
+		maps.Copy(spent, s.takeAside(g, missing))
+		var ranks []rank.Part
+		for _, m := range missing {
+			if spent[m.Part] {
+				ranks = append(ranks, m.Part)
+			}
+		}
 		s.exchange(g, ranks)
 		for _, part := range ranks {
 			payer := g.kept[part.Index].Payer
@@ -164,6 +167,19 @@ func (s *seating) spend(g *gang, missing []plan.Missing, now time.Time) (back fu
 	}
 	s.unspent = back
 	return back
+}
+
+// takeAside frees what is set aside for missing ranks, and returns these.
+func (s *seating) takeAside(g *gang, missing []plan.Missing) map[rank.Part]bool {
+	freed := map[rank.Part]bool{}
+	for _, m := range missing {
+		if !m.Spare && g.aside[m.Index] {
+			delete(g.aside, m.Index)
+			s.accounts.Void(charged(moneyOf(g, m.Index)))
+			freed[m.Part] = true
+		}
+	}
+	return freed
 }
 
 // exchange has ranks whose places are paid for by each other's former payers keep each other's money: otherwise either
