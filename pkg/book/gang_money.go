@@ -82,9 +82,9 @@ func (g *gang) keptFor(missing []plan.Missing) plan.Kept {
 }
 
 // paidBefore returns what is charged for a rank that is gone, if its payer goes on paying for its replacement: what was
-// given up is others' by now.
+// given up is others' by now, and a rank that has done its work has none.
 func (g *gang) paidBefore(index int) (budget.Charge, bool) {
-	if g.forgone(index) {
+	if m := g.rankAt(index); g.forgone(index) || m != nil && m.succeeded() {
 		return budget.Charge{}, false
 	}
 	charge, ok := g.kept[index]

@@ -28,6 +28,9 @@ func (m *member) dies() bool {
 func (b *Book) ends(m *member) {
 	leaves := b.roster.open && m.leaving && m.leavesRoom() && !m.lingers()
 	b.seats.advance(m, finished, m.pod.Spec.NodeName, m.payer)
+	if !m.part.Spare && m.succeeded() {
+		b.seats.giveAside(m.gang, m.part.Index)
+	}
 	if leaves && !m.dies() { // what is kept where one has died is its own
 		b.kept.keepRoom(m)
 	}
