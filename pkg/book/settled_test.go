@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 
 	rqv1 "github.com/davidlangworthy/jobtree/pkg/apis/rq/v1"
@@ -13,6 +14,9 @@ import (
 
 // checkSettled asserts what holds once everybody has done their work.
 func (w *world) checkSettled() {
+	if slices.ContainsFunc(w.OpenLeases(), w.awaitsPods) {
+		return // a try is under way
+	}
 	for _, lease := range w.OpenLeases() {
 		pod := w.Pods[types.UID(lease.Labels[rqv1.LabelPodUID])]
 		if w.Lost(lease.Node()) {
@@ -44,6 +48,17 @@ func (w *world) checkSettled() {
 			}
 		}
 	}
+}
+
+// awaitsPods reports whether a Lease of a Run that waits is held for pods which its controller has still to make, as
+// one is again and again for a time (R46).
+func (w *world) awaitsPods(lease *rqv1.Lease) bool {
+	run := w.Runs[lease.Spec.RunRef.Name]
+	if run == nil || !run.Spec.Theirs() {
+		return false
+	}
+	c := meta.FindStatusCondition(run.Status.Conditions, rqv1.ConditionStarted)
+	return c != nil && c.Reason == "PodsNotMade" && w.Now.Sub(lease.HeldSince()) < 2*gangDeadline
 }
 
 // checkHeld asserts that the GPUs of a node that count as held are those of its open Leases (I1).
