@@ -18,7 +18,10 @@ func (s *storm) still(t *rapid.T) {
 	s.Faults.Drop(sim.Refused)
 	s.Faults.Drop(sim.Late)
 	s.work()
-	for s.Ends.Len() > 0 { // a pod that is told to go takes its time
+	for since := s.Now; s.Ends.Len() > 0; { // a pod that is told to go takes its time
+		if s.Now.Sub(since) > time.Hour {
+			s.t.Fatalf("some pod ends all the time:\n%s", s.story())
+		}
 		s.during(time.Second)
 		s.work()
 	}
