@@ -189,6 +189,9 @@ func (e *grower) regard(g *gang, grew int32, edited bool) {
 	}
 	g.readmitAll() // it may go there by the time at which it grows again
 	if g.refusal != nil && g.refusal.Grow {
+		if g.growth.failed && g.refusal.Reason == plan.NodesRejected {
+			e.lack(g, rqv1.LacksNodes)
+		}
 		g.refusal, g.woken = nil, false
 		e.waiting.remove(g)
 		if g.leader() != nil {

@@ -202,14 +202,17 @@ func heldBy(members []*corev1.Pod) (there, highest int32) {
 // it grows.
 func Beyond(run *rqv1.Run) string {
 	key, _ := KeyOf(run)
-	what := "there is room and money for"
-	if w := run.Status.Width; w != nil && w.Lacks == rqv1.LacksMoney {
-		what = "Budgets allow"
-	} else if w != nil && w.Lacks == rqv1.LacksGPUs {
-		what = "there are GPUs for"
-	}
+	what := map[rqv1.WidthLacks]string{"": "there is room and money for", rqv1.LacksMoney: "Budgets allow",
+		rqv1.LacksGPUs: "there are GPUs for", rqv1.LacksNodes: "other scheduling rules accept"}[lacksIn(run)]
 	return fmt.Sprintf("%s runs with as many pods as %s, %d GPUs: another pod starts when Run %s can grow, or gets the "+
 		"place of one that is lost", key, what, grantedTo(run), run.Name)
+}
+
+func lacksIn(run *rqv1.Run) rqv1.WidthLacks {
+	if w := run.Status.Width; w != nil {
+		return w.Lacks
+	}
+	return ""
 }
 
 func grantedTo(run *rqv1.Run) int32 {

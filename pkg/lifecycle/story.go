@@ -253,6 +253,8 @@ func growsNoFurther(s *situation) string {
 		return fmt.Sprintf("; short of what Budgets allow to grow to %d", desired)
 	case rqv1.LacksGPUs:
 		return fmt.Sprintf("; short of free GPUs to grow to %d", desired)
+	case rqv1.LacksNodes:
+		return fmt.Sprintf("; other scheduling rules turn down the nodes on which it could grow to %d", desired)
 	}
 	return ""
 }

@@ -21,17 +21,18 @@ type RunWidth struct {
 	// +optional
 	Pending string `json:"pending,omitempty"`
 	// lacks is what keeps a running Run from growing to what it desires (rule R23): GPUs that are free and meant for nobody
-	// else, or Money; absent if nothing does, or it is not known yet.
+	// else, Money, or Nodes that other scheduling rules do not turn down; absent if nothing does, or it is not known yet.
 	// +optional
 	Lacks WidthLacks `json:"lacks,omitempty"`
 }
 
 // WidthLacks is what a Run lacks to become wider.
-// +kubebuilder:validation:Enum=GPUs;Money
+// +kubebuilder:validation:Enum=GPUs;Money;Nodes
 type WidthLacks string
 
 // What Runs lack to become wider.
 const (
 	LacksGPUs  WidthLacks = "GPUs"
 	LacksMoney WidthLacks = "Money"
+	LacksNodes WidthLacks = "Nodes"
 )
