@@ -151,7 +151,8 @@ func (p *placement) stand(places []Place) bool {
 // elsewhere.
 func (x *starter) refute(g *gang, asked *Check, turned []Turning, now time.Time) {
 	c := &g.check
-	lays := c.lay(asked)
+	lays, instead := c.lay(asked)
+	g.heedInstead(&g.turnings, instead)
 	few, postponed := g.isOfFewKinds(), asked.Unlaid && c.postpone(now)
 	for _, t := range c.learn(asked, turned) {
 		if t.Skewed && postponed {
@@ -213,7 +214,9 @@ func (v *activations) refute(g *gang, asked *Check, turned []Turning, last bool,
 	v.letOff(g)
 	v.places.unwind(g)
 	c := &g.check
-	lays, few := c.lay(asked), g.isOfFewKinds()
+	lays, instead := c.lay(asked)
+	few := g.isOfFewKinds()
+	g.heedInstead(&c.cuts, instead)
 	for _, t := range c.learn(asked, turned) {
 		if t.Most == 0 || few && v.roster.turnsItsKind(asked, turned, t) {
 			t.Most = -1

@@ -71,30 +71,32 @@ type layout struct {
 // lay has the next plan of a start, or of ranks that come later, or decision to cut, put the pods where other rules
 // would have them spread, rather than go by what nodes have said of where the others are: a start once, and a decision
 // on such parts of the nodes first, so that it is drawn among all who are there, and then on these very nodes. It
-// reports whether it has.
-func (c *checking) lay(asked *Check) bool {
+// reports whether it has, and what nodes had said instead of a layout that has turned out to be none.
+func (c *checking) lay(asked *Check) (lays bool, instead []Turning) {
 	before := c.laidFor(asked.Cuts)
 	if asked.Unsure || asked.Unlaid {
-		return false
+		return false, nil
 	}
-	c.laid = nil
+	if c.laid = nil; before != nil {
+		instead = before.instead
+	}
 	switch {
 	case len(asked.Spread) == 0 && before != nil && before.parts != nil:
 		c.laid = before // it was for something else that nodes turned it down
-		return false
+		return false, nil
 	case len(asked.Cleared) > 0:
 		c.laid = layOut(asked, asked.Cleared)
 		c.laid.cuts, c.laid.early = true, true
 		c.laid.loosen(asked)
-		return false
+		return false, nil
 	case len(asked.Spread) == 0 || c.inVain[asked.Cuts] || before != nil && before.exact:
-		return false
+		return false, instead
 	}
 	c.laid = layOut(asked, asked.Spread)
 	if asked.Cuts && (before == nil || before.early) {
 		c.laid.loosen(asked)
 	}
-	return true
+	return true, nil
 }
 
 // layOut returns the layout that has the pods of a check on these very nodes.
@@ -196,16 +198,21 @@ func (g *gang) unlay(cuts bool, now time.Time) bool {
 			c.shun(now)
 		}
 	}
-	few := g.isOfFewKinds()
-	for _, t := range l.instead {
-		into.heed(t, g.rankOf(t.Pod), few)
-	}
+	g.heedInstead(into, l.instead)
 	c.laid = nil
 	if c.inVain == nil {
 		c.inVain = map[bool]bool{}
 	}
 	c.inVain[cuts] = !l.early
 	return true
+}
+
+// heedInstead has plans go by what nodes have said, since there is no layout any more.
+func (g *gang) heedInstead(into *turnings, instead []Turning) {
+	few := g.isOfFewKinds()
+	for _, t := range instead {
+		into.heed(t, g.rankOf(t.Pod), few)
+	}
 }
 
 // forgetLayout has a gang be laid out anew where that was in vain, or altogether but for a decision that is under way.
