@@ -31,7 +31,7 @@ func (b *Book) Check(run types.UID, now time.Time) *Check {
 		b.places.seatsToAsk(g, c)
 		return c
 	}
-	for m := range g.all() {
+	for _, m := range g.asTheyCome() {
 		if m.stage == assigned && (m.belated() || !m.extra()) {
 			c.Places, c.ranks = append(c.Places, Place{m.pod, m.node}), append(c.ranks, m.part)
 			c.seated = append(c.seated, b.seats.held[m.pod.UID].seated)

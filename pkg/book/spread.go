@@ -39,6 +39,23 @@ func (g *gang) nextInTurn() *member {
 	return nil
 }
 
+// asTheyCome returns the members of a gang in the order in which they come to their nodes: ranks before spares, and those
+// that are made only once others run after these.
+func (g *gang) asTheyCome() []*member {
+	var made, late, spares []*member
+	for m := range g.all() {
+		switch {
+		case m.part.Spare:
+			spares = append(spares, m)
+		case m.standIn:
+			late = append(late, m)
+		default:
+			made = append(made, m)
+		}
+	}
+	return slices.Concat(made, late, spares)
+}
+
 // awaitsTurn reports whether another rank of a member's gang must come to its node before it may. Spares come last: the
 // rule by which ranks are spread may count them.
 func (g *gang) awaitsTurn(m *member) bool {
