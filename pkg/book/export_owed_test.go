@@ -151,16 +151,18 @@ func (b *Book) WakeBudget(name string) {
 	b.waiting.wakeBudget(name)
 }
 
-// Unpublished reports whether a Run waits for money while some is kept for another that is to start by cuts, whose date
-// has come and whose Reservation nobody writes: that is so for good where no controller of Reservations runs.
-func (b *Book) Unpublished(run types.UID, now time.Time) bool {
+// KeptFromIt reports whether a Run waits for money while some is kept for another of which a book that is new knows
+// nothing: one that is to start by cuts, whose date has come and whose Reservation nobody writes, as it is for good where
+// no controller of Reservations runs, or one that was first in line for money and lacks room by now.
+func (b *Book) KeptFromIt(run types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()
-	if g := b.roster.gangs[run]; g == nil || g.refusal == nil || g.refusal.NeedsNodes() {
+	if g := b.roster.gangs[run]; g == nil || g.refusal == nil || !g.refusal.AboutMoney() {
 		return false
 	}
-	for other := range b.agenda.promised {
-		if other.reservation == nil && other.promise.Cuts && !other.dueAt().After(now) {
+	for _, other := range b.roster.gangs {
+		if b.agenda.promised[other] && other.reservation == nil && other.promise.Cuts && !other.dueAt().After(now) ||
+			other.isFirst() && other.refusal != nil && !other.refusal.AboutMoney() {
 			return true
 		}
 	}

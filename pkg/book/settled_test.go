@@ -41,7 +41,7 @@ func (w *world) checkSettled() {
 		for _, uid := range w.SortedPods() {
 			if pod := w.Pods[uid]; pod.Labels[rqv1.LabelRun] == name && pod.Spec.NodeName == "" && fresh.Gate(pod) == "" {
 				node, refusal, accepted := w.Place(fresh, uid)
-				if refusal == nil && accepted && !w.Book.Unpublished(w.Runs[name].UID, w.Now) {
+				if refusal == nil && accepted && !w.Book.KeptFromIt(w.Runs[name].UID, w.Now) {
 					w.t.Fatalf("Run %s waits although it would fit at %s: pod %s on node %s; its book says: %v\n%s", name, w.Now,
 						pod.Name, node, w.Book.Refusal(w.Runs[name].UID), w.describe(name))
 				}
