@@ -38,3 +38,25 @@ func TestNobodyEndsForALayoutThatCannotBeHad(t *testing.T) {
 		}
 	})
 }
+
+// TestALayoutThatHasServedIsNotInVain: ranks of two groups of others' pods are lost. That of the first is laid out, and
+// then that of the second is likewise: no node after the other is asked about that has one of the others.
+func TestALayoutThatHasServedIsNotInVain(t *testing.T) {
+	tell(t, func(w *world) {
+		w.asks(true)
+		w.fleet("d0", 12)
+		w.setBudget("a", "org:a", 512)
+		w.controllers.spread = &corev1.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: corev1.LabelHostname,
+			WhenUnsatisfiable: corev1.DoNotSchedule}
+		w.submitWithSpares("run0", "org:a", 2, 4, 4, 0, theirs)
+		w.rounds(6)
+		w.running("run0", "although there is a node for each pod")
+		asked, on := w.Asked, w.boundSlots("run0")
+		w.Lose(on[0], on[4])
+		w.rounds(12)
+		w.running("run0", "although there is a node for each pod")
+		if w.Asked > asked+6 {
+			w.t.Fatalf("rules were asked %d times: pods are on %v", w.Asked-asked, w.nodesOf("run0"))
+		}
+	})
+}
