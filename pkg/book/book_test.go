@@ -333,8 +333,12 @@ func TestRandomBreaths(t *testing.T) {
 		w.setBudget("b", "org:b", rapid.IntRange(16, 64).Draw(t, "budget of b"))
 		w.divideAny(t, "a")
 		w.divideAny(t, "b")
-		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4))
-		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6))
+		spread := func(*rqv1.RunSpec) {}
+		if w.asks(rapid.Bool().Draw(t, "rules are asked")); w.Checks && rapid.Bool().Draw(t, "spread") {
+			spread = spreadAny(t)
+		}
+		w.submitWithSpares("run0", "org:a", 1, 2, 4, rapid.IntRange(0, 1).Draw(t, "spares"), elastic(2, 2), upTo(4), spread)
+		w.submitWithSpares("run1", "org:b", 1, 3, 2, 0, ungrouped, elastic(1, 1), upTo(6), spread)
 		w.round()
 		w.round()
 		w.forgetful(t)

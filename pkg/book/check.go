@@ -83,7 +83,7 @@ func (b *Book) Conclude(c *Check, turned []Turning, last bool, now time.Time) {
 		g.check.again = true // they may differ from those that rules were asked about
 	case stands && len(turned) == 0:
 		if g.started() && g.firstRank() != nil {
-			g.check.again, g.check.passed = false, nil // what nodes have said holds for those that have no place yet
+			g.check.served() // what nodes have said holds for those that have no place yet
 		} else {
 			g.forgetChecks()
 		}

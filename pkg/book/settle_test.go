@@ -70,7 +70,11 @@ func (w *world) fingerprint() string {
 	}
 	b.WriteString(fmt.Sprint(w.Waiting.Len(), len(w.Binding), w.crashes))
 	for _, name := range slices.Sorted(maps.Keys(w.Runs)) {
-		b.WriteString(string(w.Runs[name].Status.Phase))
+		status := &w.Runs[name].Status
+		b.WriteString(string(status.Phase))
+		if status.Width != nil { // growth that other rules bar comes to light only when it is tried
+			b.WriteString(strconv.Itoa(int(status.Width.Growing)))
+		}
 	}
 	return b.String()
 }

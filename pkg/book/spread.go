@@ -232,6 +232,9 @@ func (g *gang) heedInstead(into *turnings, instead []Turning) {
 	}
 }
 
+// served has the pods that have been accepted not be asked about again. Those that have no place yet are laid out anew.
+func (c *checking) served() { c.again, c.passed, c.laid = false, nil, nil }
+
 // forgetLayout has a gang be laid out anew where that was in vain, or altogether but for a decision that is under way.
 func (c *checking) forgetLayout(all bool) {
 	clear(c.inVain)

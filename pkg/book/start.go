@@ -209,6 +209,9 @@ func (x *starter) take(g *gang, pod *corev1.Pod, seated, assignments []plan.Assi
 // have ended or wait for that (R27), or take the places of others, their group moves, or they do without.
 func (x *starter) otherwise(g *gang, pod *corev1.Pod, seated []plan.Assignment, missing []plan.Missing,
 	refusal *plan.Refusal, fits func() ([]plan.Assignment, *plan.Refusal), now time.Time) *plan.Refusal {
+	if g.started() && g.check.laidFor(false) != nil {
+		return refusal // it is planned again without the layout, before it waits or anybody ends for it
+	}
 	if refusal, waits := x.awaitEnd(g, pod, missing, now); waits {
 		return refusal
 	}

@@ -186,7 +186,7 @@ func GrowsFor(run *rqv1.Run) string {
 	switch w := run.Status.Width; {
 	case w != nil && w.Lacks == rqv1.LacksMoney:
 		return ReasonNotFunded
-	case w != nil && w.Lacks == rqv1.LacksGPUs:
+	case w != nil && (w.Lacks == rqv1.LacksGPUs || w.Lacks == rqv1.LacksNodes):
 		return corev1.PodReasonUnschedulable
 	}
 	return ReasonNotItsTurn

@@ -178,6 +178,7 @@ func TestWhatIsToldForARunIsTakenBack(t *testing.T) {
 		"the Run is being made anew":            {is: room},
 		"a cycle has said so":                   {is: room, byCycle: true, over: true},
 		"the Run that runs lacks room":          {run: running(rqv1.LacksGPUs), is: room},
+		"the Run that runs lacks nodes":         {run: running(rqv1.LacksNodes), is: room},
 		"the Run that runs lacks money by now":  {run: running(rqv1.LacksMoney), is: room, over: true},
 		"the Run that runs lacks nothing to it": {run: running(""), is: room, over: true},
 	} {

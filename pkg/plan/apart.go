@@ -59,6 +59,9 @@ func (p *beside) search(units []*unit) bool {
 	}
 	u, before := units[0], p.mark()
 	for _, domain := range p.roomsFor(u, u.pods) {
+		if p.surelyFull(u.kinds, domain) {
+			continue
+		}
 		there := p.put(u.kinds, domain) && !p.besideOwn()
 		if !there {
 			p.back(before)
@@ -75,6 +78,18 @@ func (p *beside) search(units []*unit) bool {
 		}
 	}
 	return false
+}
+
+// surelyFull reports whether some kinds have no room in a domain as is seen at once, for as many nodes as are looked at
+// for that: such a domain is not tried in vain.
+func (p *beside) surelyFull(kinds []ofKind, domain string) bool {
+	if p.sifted > mostLooks {
+		return false
+	}
+	for _, k := range kinds {
+		p.sifted += len(k.Domains[domain])
+	}
+	return !p.mayHaveRoom(kinds, domain)
 }
 
 // roomsFor returns the domains that have as many free GPUs as some pods ask for, and nodes that each pod of a unit may
@@ -99,7 +114,7 @@ func (p *beside) roomsFor(u *unit, pods int) (out []string) {
 // each places pods one by one, wherever they may be, and goes back where that leaves others without places: it finds
 // all there is where they are few. Spares come after the ranks of their group, and on its nodes last.
 func (p *beside) each() bool {
-	if p.several.looks > mostLooksInAll || !p.mayHaveRoom() {
+	if p.several.looks > mostLooksInAll || !p.mayHaveRoom(p.kinds, "") {
 		return false
 	}
 	looks := 0

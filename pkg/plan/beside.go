@@ -19,8 +19,9 @@ type beside struct {
 	fork    *Fork
 	placed  []placed
 	demands []int // how many of these are on nodes of each class of payers
-	// vain is how many domains have been tried in vain, of mostVain in all.
-	vain, mostVain int
+	// vain is how many domains have been tried in vain, of mostVain in all, and sifted how many nodes have been looked at
+	// to see which are not worth it.
+	vain, mostVain, sifted int
 	// roomy are the nodes by name where single pods of a kind are tried, and looks how many have been looked at.
 	roomy map[*Kind][]string
 	looks int

@@ -173,6 +173,42 @@ func TestEachGroupMayTryADomainInVain(t *testing.T) {
 	}
 }
 
+// TestADomainWithoutRoomForAKindIsNotTried: whichever of many domains has nodes enough for each kind of a group's pods
+// is found, although all others have as many free GPUs.
+func TestADomainWithoutRoomForAKindIsNotTried(t *testing.T) {
+	const domains = 120
+	f := topology.NewFleet([]string{"region", "fabric.domain"}, "fabric.domain")
+	f.SetSelectorKeys([]string{"region"})
+	a, b := &Kind{Pod: "a", Domains: map[string][]string{}}, &Kind{Pod: "b", Domains: map[string][]string{}}
+	a.Barred = func(node string) bool { return !strings.HasSuffix(node, "a") }
+	b.Barred = func(node string) bool { return !strings.HasSuffix(node, "b") }
+	for i := range domains {
+		ofA := 1 + 2*(i%2) // of four
+		if i == domains-1 {
+			ofA = 2
+		}
+		for j := range 4 {
+			kind := a
+			if j >= ofA {
+				kind = b
+			}
+			name := fmt.Sprintf("d%03d-%d%s", i, j, kind.Pod)
+			f.SetNode(topology.Node{Name: name, Flavor: "H100", GPUs: 8, Beside: cpu(500),
+				Labels: map[string]string{"region": "west", "fabric.domain": fmt.Sprintf("d%03d", i)}})
+			kind.Nodes = append(kind.Nodes, name)
+			kind.Domains[f.DomainOf(name)] = append(kind.Domains[f.DomainOf(name)], name)
+		}
+	}
+	d := Demand{Owner: "org:a", Flavor: "H100", GPUsPerPod: 8, Groups: 1, PodsPerGroup: 4, Confined: true}
+	missing := all(d)
+	for i := range missing {
+		missing[i].Kind = []*Kind{a, b}[i/2]
+	}
+	if !Prepare(accounts(west(2000)), d, Claim{Run: "r"}, missing, nil, noon).Fits(f) {
+		t.Error("they have no places")
+	}
+}
+
 // TestNoNodeIsLookedAtWhereThatCanLeadToNothing: single pods are not tried on so many nodes that the search could not
 // come to its end.
 func TestNoNodeIsLookedAtWhereThatCanLeadToNothing(t *testing.T) {

@@ -62,11 +62,11 @@ func (s *shares) divide(kinds []ofKind) (without int) {
 	return without
 }
 
-// mayHaveRoom reports whether all pods could have places as far as is known without trying: a node takes as many as its
-// GPUs do, and no more of a kind than find what that asks for beside these.
-func (p *beside) mayHaveRoom() bool {
-	_, s := p.roomOf(p.kinds, "", true)
-	return s.tooMany(p.kinds) || s.divide(p.kinds) == 0
+// mayHaveRoom reports whether all pods of some kinds could have places, in a domain if one is given, as far as is known
+// without trying: a node takes as many as its GPUs do, and no more of a kind than find what that asks for beside these.
+func (p *beside) mayHaveRoom(kinds []ofKind, domain string) bool {
+	_, s := p.roomOf(kinds, domain, true)
+	return s.tooMany(kinds) || s.divide(kinds) == 0
 }
 
 // leastFirst returns kinds in order of the room that they have.
