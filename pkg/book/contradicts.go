@@ -12,6 +12,7 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/config"
 	"github.com/davidlangworthy/jobtree/pkg/group"
 	"github.com/davidlangworthy/jobtree/pkg/plan"
+	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
 // contradicts says how a pod, as the API server has admitted it, may not be started: it asks for other GPUs than its
@@ -89,7 +90,7 @@ func (m *member) saysWhatRuns() bool {
 	if !m.gang.run.Spec.Theirs() {
 		return true
 	}
-	if was := m.gang.apartAt[m.part.Index]; was != nil && !m.part.Spare && group.SameApart(was, m.pod) {
+	if was := m.gang.ran[m.part.Index]; was != nil && !m.part.Spare && group.SameApart(was.pod, m.pod) {
 		return true
 	}
 	for other := range m.gang.all() {
@@ -100,16 +101,16 @@ func (m *member) saysWhatRuns() bool {
 	return false
 }
 
-// noteApart remembers a rank's pod that has a Lease and keeps pods of other namespaces away: the next one of that rank
-// may do so too.
-func (g *gang) noteApart(m *member) {
-	if m.part.Spare || group.ReachesOthers(m.pod) == "" {
+// noteRan remembers a rank's pod that others have made and that has a Lease: the next one of that rank may be taken to
+// be like it.
+func (g *gang) noteRan(m *member) {
+	if m.part.Spare || !rank.Theirs(m.pod) {
 		return
 	}
-	if g.apartAt == nil {
-		g.apartAt = map[int]*corev1.Pod{}
+	if g.ran == nil {
+		g.ran = map[int]*member{}
 	}
-	g.apartAt[m.part.Index] = m.pod
+	g.ran[m.part.Index] = m
 }
 
 // seeAdmission is where to look for what a Run's own words do not say.

@@ -85,8 +85,8 @@ type gang struct {
 	turnings
 	// lapses says until when something is kept for ranks for which others have made no pods.
 	lapses map[int]lapse
-	// apartAt are the last pods with Leases of ranks that keep pods of other namespaces away, by rank.
-	apartAt map[int]*corev1.Pod
+	// ran are the last members with Leases of ranks whose pods others make, by rank.
+	ran map[int]*member
 	// keptInVain is since when it was kept that was kept last until then, or for a pod that went at once; zero for never.
 	keptInVain time.Time
 	// spurned are the nodes that turned ranks of a running gang down, until all of them run.

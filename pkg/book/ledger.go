@@ -34,7 +34,7 @@ func (led *ledger) note(l *lease) {
 	g.leased, l.charge = true, g.endingWithRun(l.charge)
 	if m := led.roster.members[l.pod]; m != nil {
 		m.had = l
-		g.noteApart(m)
+		g.noteRan(m)
 	}
 	if g.over() || l.charge.Role == rqv1.RoleBorrowed {
 		return

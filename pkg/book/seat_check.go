@@ -100,17 +100,22 @@ func (s *seating) acceptsKind(g *gang, name string, kind *variant) bool {
 		s.holdsInBoth(name, func() bool { return s.fleet.Lacks(name, kind.beside, 0) == "" })
 }
 
-// kindsOf returns the variants of a gang's ranks that have pods, with those ranks; nil where all are of one.
+// kindsOf returns the variants of a gang's ranks, with those ranks: of one that has no pod that of the pod that ran as
+// it last, if that is known. It is nil where all that have pods are of one and none is without.
 func (g *gang) kindsOf() map[*variant][]int {
-	if g == nil || g.variants() == nil {
+	if g == nil || !g.theirs() || g.variants() == nil && g.active.present >= g.active.size {
 		return nil
 	}
 	var variants variants
 	out := map[*variant][]int{}
-	for _, m := range g.active.members {
-		if m != nil && !m.standIn {
-			s := variants.ofPart(g, m.part)
-			out[s] = append(out[s], m.part.Index)
+	for index := range max(g.active.size, len(g.active.members)) {
+		m := g.rankAt(index)
+		if m == nil || m.standIn {
+			m = g.ran[index]
+		}
+		if m != nil {
+			s := variants.of(g, m.pod, m.says(), m.beside)
+			out[s] = append(out[s], index)
 		}
 	}
 	return out
