@@ -138,8 +138,8 @@ func (s *seating) giveAsideFrom(g *gang, index int) {
 }
 
 // spend has a gang be planned as if what is set aside for missing ranks were not, until what it returns is called: then
-// that of those which have no place is set aside again, as is what was when their rooms were given up. Nobody is woken by
-// it unless some is not. Within a plan for more ranks, the money of the others is not for these.
+// that of those which have no place is set aside again, as is what was when their rooms were given up. Nobody is woken
+// by it unless some is not. Within a plan for more ranks, the money of the others is not for these.
 func (s *seating) spend(g *gang, missing []plan.Missing, now time.Time) (back func()) {
 	s.unspent()
 	s.billSeats(g, now)

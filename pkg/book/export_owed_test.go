@@ -77,7 +77,7 @@ func (b *Book) heldAt(k budget.Key, g *gang, at, now time.Time) (used, taken int
 	}
 	for name := range b.charges() {
 		if c, ok := b.accounts.Charge(name); ok && c.Payer == k && c.Role != rqv1.RoleBorrowed &&
-			!ended[name] && (c.Until.IsZero() || !c.Until.Before(at.Add(time.Second))) { // a date may rest on an end in whole seconds
+			!ended[name] && (c.Until.IsZero() || !c.Until.Before(at.Add(time.Second))) { // ends are in whole seconds
 			used += c.GPUs
 			if c.Run == string(g.run.UID) && c.Start.Equal(now) {
 				taken += c.GPUs
@@ -152,8 +152,8 @@ func (b *Book) WakeBudget(name string) {
 }
 
 // KeptFromIt reports whether a Run waits for money while some is kept for another of which a book that is new knows
-// nothing: one that is to start by cuts, whose date has come and whose Reservation nobody writes, as it is for good where
-// no controller of Reservations runs, or one that was first in line for money and lacks room by now.
+// nothing: one that is to start by cuts, whose date has come and whose Reservation nobody writes, as it is for good
+// where no controller of Reservations runs, or one that was first in line for money and lacks room by now.
 func (b *Book) KeptFromIt(run types.UID, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.unlockUnchanged()

@@ -19,7 +19,8 @@ func TestGrowthThatARuleBarsIsTold(t *testing.T) {
 		s.setBudget("b", "org:b", 64)
 		s.submitWithSpares("full", "org:b", 1, 2, 4, 0, pinnedTo("d0-n01"))
 		s.work()
-		s.submitWithSpares("run0", "org:a", 1, 2, 4, 0, ungrouped, elastic(1, 1), upTo(2), spreadOver(corev1.LabelHostname, 1))
+		s.submitWithSpares("run0", "org:a", 1, 2, 4, 0, ungrouped, elastic(1, 1), upTo(2),
+			spreadOver(corev1.LabelHostname, 1))
 		s.passes(time.Minute)
 		const says = "bound 4 GPUs; other scheduling rules turn down the nodes on which it could grow to 16"
 		if got := s.Runs["run0"].Status; got.Message != says || got.Width.Lacks != rqv1.LacksNodes {

@@ -8,7 +8,8 @@ import (
 	"github.com/davidlangworthy/jobtree/pkg/rank"
 )
 
-// TestALayoutThatIsDroppedTellsWhatNodesHadSaid instead of it: else each plan would be made as if nodes had said nothing.
+// TestALayoutThatIsDroppedTellsWhatNodesHadSaid instead of it: else each plan would be made as if nodes had said
+// nothing.
 func TestALayoutThatIsDroppedTellsWhatNodesHadSaid(t *testing.T) {
 	said := []Turning{{Node: "n0", Most: 2, Skewed: true}}
 	c := checking{laid: &layout{exact: true, instead: said}}

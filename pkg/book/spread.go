@@ -39,8 +39,8 @@ func (g *gang) nextInTurn() *member {
 	return nil
 }
 
-// asTheyCome returns the members of a gang in the order in which they come to their nodes: ranks before spares, and those
-// that are made only once others run after these.
+// asTheyCome returns the members of a gang in the order in which they come to their nodes: ranks before spares, and
+// those that are made only once others run after these.
 func (g *gang) asTheyCome() []*member {
 	var made, late, spares []*member
 	for m := range g.all() {
@@ -94,7 +94,8 @@ func (c *checking) lay(asked *Check) (lays bool, instead []Turning) {
 	if asked.Unsure || asked.Unlaid {
 		return false, nil
 	}
-	if c.laid = nil; before != nil {
+	c.laid = nil
+	if before != nil {
 		instead = before.instead
 	}
 	switch {

@@ -70,7 +70,8 @@ func TestBudgetsAreLookedAtInOrder(t *testing.T) {
 	for some := range slices.Chunk(a.Stale(noon), 4) {
 		changed = append(changed, fmt.Sprint(a.RefreshOf(some, noon)))
 	}
-	same(t, "changed at a time", []string{"[ns/b0 ns/b1 ns/b2 ns/b3]", "[ns/b4 ns/b5 ns/b6 ns/b7]", "[ns/b8 ns/b9]"}, changed)
+	same(t, "changed at a time", []string{"[ns/b0 ns/b1 ns/b2 ns/b3]", "[ns/b4 ns/b5 ns/b6 ns/b7]", "[ns/b8 ns/b9]"},
+		changed)
 	same(t, "to be looked at after that", []string(nil), a.Stale(noon))
 }
 
